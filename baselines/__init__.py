@@ -1,0 +1,1 @@
+"""Baseline learners under one protocol."""

@@ -1,0 +1,61 @@
+"""The warning category of the package, and checks that turn bad input into errors naming the argument."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+
+_ROUNDING = 1e-8
+
+
+class LfdGymWarning(UserWarning):
+    """Something is allowed but probably not what was meant."""
+
+
+def finite_array(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
+    """Return ``values`` as a float array of the given shape (``None``: any length), or say what is wrong with it."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, array.shape, strict=True)):
+        wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
+        raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{name} must be finite, got {array[where]} at index {where}")
+    return array
+
+
+def distribution(name: str, values: ArrayLike, size: int) -> FloatArray:
+    """Return ``values`` as a probability vector of length ``size``, rescaled to sum to one to rounding."""
+    array = finite_array(name, values, (size,))
+    if (array < 0).any():
+        where = int(np.argmin(array))
+        raise ValueError(f"{name} must be nonnegative, got {array[where]} at index {where}")
+    total = float(array.sum())
+    if abs(total - 1) > _ROUNDING:
+        raise ValueError(f"{name} must sum to 1, got {total}")
+    return array / total
+
+
+def policy_array(name: str, policy: ArrayLike, n_states: int, n_actions: int) -> FloatArray:
+    """Return ``policy`` as an (S, A) array whose rows are distributions over actions."""
+    array = finite_array(name, policy, (n_states, n_actions))
+    if (array < 0).any():
+        state, action = (int(i) for i in np.argwhere(array < 0)[0])
+        raise ValueError(f"{name} must be nonnegative, got {array[state, action]} at state {state}, action {action}")
+    totals = array.sum(axis=1)
+    worst = int(np.argmax(np.abs(totals - 1)))
+    if abs(totals[worst] - 1) > _ROUNDING:
+        raise ValueError(f"{name} must have rows that sum to 1, got {totals[worst]} at state {worst}")
+    return array
+
+
+def discount_factor(name: str, value: Any) -> float:
+    """Return ``value`` as a discount strictly between 0 and 1."""
+    discount = float(value)
+    if not 0 < discount < 1:
+        raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
+    return discount
