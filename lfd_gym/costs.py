@@ -42,7 +42,7 @@ def check_cost_features(name: str, cost_features: ArrayLike, n_pairs: int) -> Fl
 
 
 def cost_distance(difference: FloatArray, cost_class: CostClass) -> float:
-    """max over the class of ⟨w, difference⟩."""
+    """Maximise ⟨w, difference⟩ over the class."""
     return float(difference.max() if cost_class == "simplex" else np.linalg.norm(difference))
 
 
