@@ -1,0 +1,52 @@
+# Two commands do everything on a machine that has only Python >= 3.10 and pip: `make demo` and `make test`.
+PYTHON ?= python3
+PYTEST_ARGS ?=
+BIN := .venv/bin
+CORE := .venv-core/bin
+export OMP_NUM_THREADS ?= 1
+export MPLBACKEND ?= Agg
+
+.PHONY: help demo test test-core test-slow lint format bench clean
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+demo: .venv/.installed  ## set up, run the main job, write its picture and table to out/demo
+	$(BIN)/python scripts/demo.py
+
+test: .venv/.installed  ## set up and run all tests
+	$(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS)
+
+test-core: .venv-core/.installed  ## the core's tests, on the newest Gymnasium and without torch
+	$(CORE)/python -m pytest -n 2 -m "not slow" --ignore=tests/full $(PYTEST_ARGS)
+
+test-slow: .venv/.installed  ## the tests that take minutes
+	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+lint: .venv/.installed  ## ruff, ruff format, mypy --strict
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: .venv/.installed  ## let ruff rewrite the sources
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: .venv/.installed  ## measure every bar against its reference
+	$(BIN)/python benchmarks/run_all.py
+
+clean:  ## remove the virtual environments and everything built
+	rm -rf .venv .venv-core build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# Reinstalls only when what is to be installed has changed. pip's build isolation takes setuptools from the registry.
+.venv/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	@touch $@
+
+.venv-core/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-core
+	$(CORE)/python -m pip install --quiet --upgrade pip
+	$(CORE)/python -m pip install --quiet --editable ".[test]" "gymnasium>=1.4"
+	@touch $@

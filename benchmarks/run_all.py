@@ -1,0 +1,24 @@
+"""Run every benchmark of this folder and print one table of ratios; exit with 1 if a bar is missed."""
+
+import importlib
+import sys
+from pathlib import Path
+
+from report_rows import Row, print_rows
+
+
+def main() -> int:
+    """Import each ``benchmarks/<name>.py`` and call its ``main``; names on the command line choose some of them."""
+    folder = Path(__file__).parent
+    names = sys.argv[1:] or sorted(p.stem for p in folder.glob("*.py") if p.stem not in ("run_all", "report_rows"))
+    sys.argv = sys.argv[:1]  # the benchmarks read their own flags from the command line
+    rows: list[Row] = []
+    for name in names:
+        print(f"… {name}", file=sys.stderr, flush=True)
+        rows.extend(importlib.import_module(name).main())
+    print_rows(rows)
+    return 0 if all(row.passed for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
