@@ -3,6 +3,7 @@
 Importing this package registers its environments. It imports neither torch nor matplotlib.
 """
 
+from lfd_gym import envs
 from lfd_gym.generative_model import GenerativeModel, TabularModel
 from lfd_gym.mdp import FiniteMDP, one_hot, policy_from_occupancy
 from lfd_gym.planning import Plan
@@ -14,6 +15,7 @@ __all__ = [
     "GenerativeModel",
     "Plan",
     "TabularModel",
+    "envs",
     "one_hot",
     "policy_from_occupancy",
 ]

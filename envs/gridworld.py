@@ -1,0 +1,152 @@
+"""The stochastic gridworld of the paper's Appendix E.
+
+Cells (i, j) of an n-by-n grid, i counted from the top and j from the left, are the states ``i * n + j``. The actions
+are up (0), down (1), left (2) and right (3). The direction executed is the intended one with probability p and each
+other one with probability (1 − p)/3; a direction that would leave the grid leaves the agent where it is.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from lfd_gym.envs.tabular import FiniteEnv
+from lfd_gym.validation import FloatArray
+
+ACTIONS = ("up", "down", "left", "right")
+
+
+class StochasticGridworldEnv(FiniteEnv):
+    """An n-by-n grid with slippery moves and random costs; registered as ``lfd_gym/StochasticGridworld-v0``.
+
+    Each state cost vector has independent entries: 0 with probability 0.8, −1 and 1 with probability 0.1 each. The
+    first vector is the true cost, and ``reward = −c_true(x)`` for the state x in which the action is played. The first
+    state is uniform. The process has no end of its own: the registered environment cuts episodes after 200 steps.
+    ``info["cost_features"]`` is the (n_c,) vector of costs of the current state.
+
+    Parameters
+    ----------
+    size
+        n, the number of rows and of columns.
+    intended_probability
+        p, the probability that the intended direction is executed.
+    n_costs
+        Number of cost vectors. The first ones do not depend on how many there are.
+    cost_seed
+        Seed of the cost vectors: the same seed and size give the same costs, whatever ``reset`` is seeded with.
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> import lfd_gym
+    >>> env = gym.make("lfd_gym/StochasticGridworld-v0", size=16, cost_seed=0)
+    >>> env.unwrapped.cost_features.shape
+    (1024, 5)
+    >>> observation, info = env.reset(seed=1, options={"state": 17})
+    >>> observation, info["cost_features"].shape
+    (17, (5,))
+    """
+
+    def __init__(
+        self,
+        *,
+        size: int = 16,
+        intended_probability: float = 0.7,
+        n_costs: int = 5,
+        cost_seed: int = 0,
+    ) -> None:
+        self.size = _integer("size", size, at_least=1)
+        self.intended_probability = _probability("intended_probability", intended_probability)
+        #: (S, n_c) costs of the states.
+        self.state_costs = random_state_costs(
+            self.size**2,
+            _integer("n_costs", n_costs, at_least=1),
+            np.random.default_rng(_integer("cost_seed", cost_seed, at_least=0)),
+        )
+        pairs = (self.size**2, len(ACTIONS), n_costs)
+        super().__init__(np.broadcast_to(self.state_costs[:, None, :], pairs))
+
+    @cached_property
+    def transitions(self) -> sp.csr_array:
+        """(S·A, S) distributions of the next state."""
+        return gridworld_transitions(self.size, self.intended_probability)
+
+    @cached_property
+    def initial_distribution(self) -> FloatArray:
+        """(S,) distribution of the first state: uniform."""
+        return np.full(self.n_states, 1 / self.n_states)
+
+    @property
+    def state_features(self) -> FloatArray:
+        """(S, n_c) costs of the states, the same for every action."""
+        return self.state_costs
+
+    def _draw_initial(self) -> int:
+        return int(self.np_random.integers(self.n_states))
+
+    def _draw_next(self, state: int, action: int) -> int:
+        direction = action
+        excess = self.np_random.random() - self.intended_probability
+        if excess >= 0:  # slipped: one of the other three directions, equally likely
+            slip = min(int(3 * excess / (1 - self.intended_probability)), 2)
+            direction = slip + (slip >= action)
+        row, column = divmod(state, self.size)
+        if direction == 0:
+            return state - self.size if row > 0 else state
+        if direction == 1:
+            return state + self.size if row < self.size - 1 else state
+        if direction == 2:
+            return state - 1 if column > 0 else state
+        return state + 1 if column < self.size - 1 else state
+
+
+def random_state_costs(n_states: int, n_costs: int, rng: np.random.Generator) -> FloatArray:
+    """Draw (S, n_c) state costs: 0, −1 and 1 with probabilities 0.8, 0.1 and 0.1."""
+    uniforms = rng.random((n_costs, n_states))  # one cost after the other: adding one leaves the others as they were
+    costs = np.ascontiguousarray(((uniforms >= 0.9).astype(np.float64) - (uniforms < 0.1)).T)
+    costs.flags.writeable = False
+    return costs
+
+
+def gridworld_transitions(size: int, intended_probability: float = 0.7) -> sp.csr_array:
+    """Return the (S·A, S) transitions of the n-by-n gridworld, without making an environment.
+
+    Examples
+    --------
+    >>> from lfd_gym.envs import gridworld_transitions
+    >>> gridworld_transitions(2, 0.7).toarray()[0]  # up from the top left corner: up and left stay there
+    array([0.8, 0.1, 0.1, 0. ])
+    """
+    n = _integer("size", size, at_least=1)
+    intended = _probability("intended_probability", intended_probability)
+    states = np.arange(n * n, dtype=np.int64)
+    row, column = np.divmod(states, n)
+    executed = np.full((4, 4), (1 - intended) / 3)  # (intended action, executed direction)
+    np.fill_diagonal(executed, intended)
+    # The successors of a cell in increasing order, so that the CSR arrays are sorted without a sort.
+    up, down, left, right = range(4)
+    successors = np.stack([states - n, states - 1, states, states + 1, states + n], axis=1)  # (S, 5)
+    inside = np.stack([row > 0, row < n - 1, column > 0, column < n - 1], axis=1)  # (S, direction)
+    probabilities = np.empty((n * n, 4, 5))
+    for slot, direction in ((0, up), (1, left), (3, right), (4, down)):
+        probabilities[:, :, slot] = inside[:, direction, None] * executed[None, :, direction]
+    probabilities[:, :, 2] = ~inside @ executed.T
+    positive = probabilities > 0
+    offsets = np.concatenate([[0], np.cumsum(positive.sum(axis=2).ravel())])
+    columns = np.broadcast_to(successors[:, None, :], probabilities.shape)[positive]
+    return sp.csr_array((probabilities[positive], columns, offsets), shape=(4 * n * n, n * n))
+
+
+def _integer(name: str, value: Any, at_least: int) -> int:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < at_least:
+        raise ValueError(f"{name} must be an integer of at least {at_least}, got {value!r}")
+    return int(value)
+
+
+def _probability(name: str, value: Any) -> float:
+    if not isinstance(value, int | float | np.number) or not 0 <= value <= 1:
+        raise ValueError(f"{name} must lie in [0, 1], got {value!r}")
+    return float(value)
