@@ -136,7 +136,7 @@ class FiniteMDP:
         """
         source: Any = env.unwrapped
         if hasattr(source, "transitions") and hasattr(source, "initial_distribution"):
-            return cls(source.transitions, source.initial_distribution, discount)
+            return cls(source.transitions, source.initial_distribution, discount, getattr(source, "absorbing_state", None))
         if hasattr(source, "P") and hasattr(source, "initial_state_distrib"):
             return cls.from_dict(source.P, source.initial_state_distrib, discount)
         raise TypeError(
