@@ -1,0 +1,127 @@
+"""How large the domain of the value weights has to be.
+
+A domain that leaves out the value functions makes the *exact* saddle point a bad policy, so the radius is a modelling
+choice, not a tuning constant. Two facts make it computable for a known model:
+
+- the Lagrangian does not change when a constant is added to u, because ⟨T_γ μ − ν₀, 1⟩ = 0 for every distribution μ;
+  so a value function V is as good as represented when some V − k is;
+- for a cost c, every policy's values lie between V*_c and −V*_{−c}, two planning problems. Hence
+  min_k‖V^π_c − k‖ ≤ min_k‖max(|V*_c − k|, |−V*_{−c} − k|)‖ for every policy at once, in the 2-norm and the sup norm.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.sparse.linalg import lsmr
+
+from lfd_gym.costs import CostClass
+from lfd_gym.mdp import FiniteMDP
+from lfd_gym.validation import FloatArray, LfdGymWarning
+from lfd_gym.value_features import FiniteValueFeatures, TabularValueFeatures
+
+if TYPE_CHECKING:
+    from lfd_gym.saddle_point import ValueDomain
+
+_PLAN_TOLERANCE = 1e-6
+
+
+def automatic_radius(
+    mdp: FiniteMDP,
+    cost_features: FloatArray,
+    value_features: FiniteValueFeatures | TabularValueFeatures,
+    domain: ValueDomain,
+    cost_class: CostClass,
+) -> float:
+    """Return a radius that does not leave out the values of policies.
+
+    Over indicator features (tabular, state aggregation) the radius is sufficient for every policy and every cost of the
+    class: the best sup-norm approximation of V^π_c by the features, up to a constant, lies in the domain. Over other
+    features it is large enough for the least-squares fits of V*_{c_i} and −V*_{−c_i}, the extreme values of a feature.
+    """
+    needs = [_needed_by_feature(mdp, cost, value_features, domain) for cost in cost_features.T]
+    need = float(np.max(needs) if cost_class == "simplex" else np.linalg.norm(needs))
+    return max(2.0, need) if domain == "ball" else max(need, np.finfo(float).tiny)
+
+
+def warn_if_radius_too_small(
+    mdp: FiniteMDP,
+    cost_features: FloatArray,
+    value_features: FiniteValueFeatures | TabularValueFeatures,
+    domain: ValueDomain,
+    radius: float,
+) -> None:
+    """Warn when the domain leaves out the optimal values of a cost feature, or their fit if Ψ cannot represent them."""
+    for feature, cost in enumerate(cost_features.T):
+        plan = mdp.plan(cost, _PLAN_TOLERANCE)
+        need = _radius_of(fitted_weights(value_features, plan.values), domain)
+        rounding = plan.error_bound * (np.sqrt(mdp.n_states * value_features.n_features) if domain == "ball" else 1.0)
+        if radius < need - rounding:
+            warnings.warn(
+                f"value_radius {radius:.4g} leaves out the optimal values of cost feature {feature}, which need "
+                f"{need:.4g}: the saddle point of this problem may be a bad policy. Use value_radius='auto'"
+                + (" or value_domain='box'." if domain == "ball" else "."),
+                LfdGymWarning,
+                stacklevel=4,
+            )
+            return
+
+
+def fitted_weights(value_features: FiniteValueFeatures | TabularValueFeatures, values: FloatArray) -> FloatArray:
+    """Return the smallest λ of the least-squares fit of ``values`` by Ψλ plus a free constant."""
+    if isinstance(value_features, TabularValueFeatures):
+        return np.asarray(values - values.mean())
+    # A heavily scaled column of ones makes the constant free in the minimum-norm solution.
+    scale = 1e3
+    ones = sp.csr_array(np.full((values.size, 1), scale))
+    design = sp.hstack([value_features.matrix, ones], format="csr")
+    return np.asarray(lsmr(design, values, atol=1e-12, btol=1e-12, maxiter=10_000)[0][:-1])
+
+
+def _radius_of(weights: FloatArray, domain: ValueDomain) -> float:
+    if domain == "ball":
+        return float(np.sqrt(weights.size) * np.linalg.norm(weights))
+    return float(np.abs(weights).max())
+
+
+def _needed_by_feature(
+    mdp: FiniteMDP,
+    cost: FloatArray,
+    value_features: FiniteValueFeatures | TabularValueFeatures,
+    domain: ValueDomain,
+) -> float:
+    best, worst = mdp.plan(cost, _PLAN_TOLERANCE), mdp.plan(-cost, _PLAN_TOLERANCE)
+    lower, upper = best.values - best.error_bound, worst.error_bound - worst.values
+    cells = _cells(value_features)
+    if cells is None:
+        return max(_radius_of(fitted_weights(value_features, v), domain) for v in (best.values, -worst.values))
+    lowest = np.full(value_features.n_features, np.inf)
+    highest = np.full(value_features.n_features, -np.inf)
+    np.minimum.at(lowest, cells, lower)
+    np.maximum.at(highest, cells, upper)
+    occupied = np.isfinite(lowest)
+    lowest, highest = lowest[occupied], highest[occupied]
+    if domain == "box":
+        return float((highest.max() - lowest.min()) / 2)
+
+    def norm_after(constant: float) -> float:
+        return float(np.linalg.norm(np.maximum(np.abs(lowest - constant), np.abs(highest - constant))))
+
+    # Any constant gives a valid bound; the function is convex, so this one is the best to the tolerance of the search.
+    best_constant = minimize_scalar(norm_after, bounds=(lowest.min(), highest.max()), method="bounded").x
+    return float(np.sqrt(value_features.n_features)) * norm_after(float(best_constant))
+
+
+def _cells(value_features: FiniteValueFeatures | TabularValueFeatures) -> NDArray[np.intp] | None:
+    """Return the one feature of each state if Ψ holds indicators of a partition, else None."""
+    if isinstance(value_features, TabularValueFeatures):
+        return np.arange(value_features.n_states)
+    rows = value_features.matrix
+    if (np.diff(rows.indptr) == 1).all() and (rows.data == 1).all():
+        return rows.indices.astype(np.intp)
+    return None
