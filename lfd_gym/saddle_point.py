@@ -152,7 +152,7 @@ class SaddlePointProblem:
     ) -> SaddlePointProblem:
         """Return the problem over given features of a known model.
 
-        ``value_radius="auto"`` chooses it by `lfd_gym.value_radius.automatic_radius`; a number that is too small to hold
+        ``value_radius="auto"`` chooses it by `value_radius.automatic_radius`; a number that is too small to hold
         the optimal values of the cost features draws an `LfdGymWarning`.
         """
         costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)

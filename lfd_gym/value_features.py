@@ -120,4 +120,4 @@ class TabularValueFeatures:
 
 def hidden_rows(observations: NDArray[Any]) -> NDArray[np.bool_]:
     """Say which observations stand for the absorbing state: the rows that contain NaN."""
-    return np.isnan(observations.reshape(len(observations), -1)).any(axis=1)
+    return np.asarray(np.isnan(observations.reshape(len(observations), -1)).any(axis=1))
