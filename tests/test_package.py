@@ -1,6 +1,7 @@
 """The package as it is declared, built and imported."""
 
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -43,7 +44,10 @@ def test_version_is_declared_once_and_the_same():
 
 
 def test_wheel_holds_exactly_the_sources(tmp_path):
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(ROOT)]
+    copy = tmp_path / "copy"  # so that nothing built earlier in the tree can slip in
+    ignored = shutil.ignore_patterns(".*", "build", "dist", "out", "*.egg-info", "__pycache__")
+    shutil.copytree(ROOT, copy, symlinks=True, ignore=ignored)
+    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(copy)]
     subprocess.run(command, check=True, capture_output=True)
     with zipfile.ZipFile(next(tmp_path.glob("*.whl"))) as wheel:
         packed = {name for name in wheel.namelist() if name.startswith("lfd_gym/")}
@@ -71,6 +75,8 @@ def test_public_names_exist_and_are_sorted():
 
 def test_sources_of_the_subpackages_are_never_imported_bare():
     bare = re.compile(r"^\s*(from|import) (envs|baselines)\b", re.MULTILINE)
-    sources = [p for folder in ("lfd_gym", "envs", "baselines", "tests", "scripts") for p in (ROOT / folder).glob("**/*.py")]
+    sources = [
+        p for folder in ("lfd_gym", "envs", "baselines", "tests", "scripts") for p in (ROOT / folder).glob("**/*.py")
+    ]
     assert sources
     assert [str(p) for p in sources if bare.search(p.read_text())] == []

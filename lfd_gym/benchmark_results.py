@@ -1,0 +1,117 @@
+"""The folder of a benchmark run: its spec and one tidy file of results, safe against being killed at any moment.
+
+``spec.json`` says what is run; it is written once, and a run with another spec in the same folder is refused.
+``results.jsonl`` holds one JSON object per finished cell. A row is appended with a single write and flushed to disk; a
+row cut short by a kill is recognised by its missing end and dropped when the run resumes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from lfd_gym.benchmark_spec import BenchmarkSpec
+
+Row = dict[str, Any]
+
+
+class ResultsFolder:
+    """Where a benchmark keeps what it has found so far.
+
+    Parameters
+    ----------
+    path
+        The folder; made if need be.
+    spec
+        What is to be run there.
+    """
+
+    def __init__(self, path: str | Path, spec: BenchmarkSpec) -> None:
+        self.path = Path(path)
+        self.spec = spec
+        self.path.mkdir(parents=True, exist_ok=True)
+        spec_file = self.path / "spec.json"
+        if spec_file.exists():
+            known = BenchmarkSpec.from_dict(_read_json(spec_file))
+            if known != spec:
+                difference = "\n".join(spec_differences(known.to_dict(), spec.to_dict()))
+                raise ValueError(f"{self.path} holds the results of another benchmark; use a new folder.\n{difference}")
+        else:
+            write_atomically(spec_file, json.dumps(spec.to_dict(), indent=2) + "\n")
+        self._drop_torn_row()
+
+    @classmethod
+    def open(cls, path: str | Path) -> ResultsFolder:
+        """Open the folder of an earlier run."""
+        spec_file = Path(path) / "spec.json"
+        if not spec_file.exists():
+            raise ValueError(f"{path} is not the folder of a benchmark: it has no spec.json")
+        return cls(path, BenchmarkSpec.from_dict(_read_json(spec_file)))
+
+    @property
+    def results_file(self) -> Path:
+        """The file of results."""
+        return self.path / "results.jsonl"
+
+    def rows(self) -> list[Row]:
+        """Return the rows recorded so far, in the order of the spec's cells."""
+        if not self.results_file.exists():
+            return []
+        found = {row["cell"]: row for row in map(json.loads, self.results_file.read_text().splitlines())}
+        return [found[cell.id] for cell in self.spec.cells() if cell.id in found]
+
+    def append(self, row: Row) -> None:
+        """Record one row: after this returns, it survives a kill."""
+        line = json.dumps(row, allow_nan=False) + "\n"
+        descriptor = os.open(self.results_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, line.encode())
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+    def forget_failures(self) -> None:
+        """Drop the rows of failed cells, so that the next run tries them again."""
+        self._rewrite([row for row in self.rows() if row["status"] == "ok"])
+
+    def put_in_order(self) -> None:
+        """Rewrite the file in the order of the spec's cells, so that it does not show how the cells were scheduled."""
+        self._rewrite(self.rows())
+
+    def _rewrite(self, rows: list[Row]) -> None:
+        write_atomically(self.results_file, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
+
+    def _drop_torn_row(self) -> None:
+        if self.results_file.exists():
+            content = self.results_file.read_bytes()
+            if content and not content.endswith(b"\n"):
+                write_atomically(self.results_file, content[: content.rfind(b"\n") + 1].decode())
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write ``text`` under a temporary name and rename it, so that ``path`` is never half written."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)
+
+
+def spec_differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
+    """List what differs between two pieces of plain data, one line each."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in sorted({*old, *new}):
+            yield from spec_differences(old.get(key), new.get(key), f"{where}.{key}" if where else str(key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (before, after) in enumerate(zip(old, new, strict=True)):
+            yield from spec_differences(before, after, f"{where}[{index}]")
+    elif old != new:
+        yield f"  {where}: {json.dumps(old)} there, {json.dumps(new)} asked for"
+
+
+def _read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{path} is not a JSON file: {error}") from None

@@ -1,0 +1,209 @@
+"""A benchmark as data: environments × learners × numbers of demonstrations × seeds.
+
+A spec is immutable and made of *cells*. A cell's id is readable and is all its randomness depends on, so a result
+depends neither on the order in which cells run nor on how many workers run them; and every learner of one environment,
+number of demonstrations and seed is given the same demonstrations, because their stream is named without the learner.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lfd_gym.validation import discount_factor
+
+
+@dataclass(frozen=True)
+class EnvironmentSpec:
+    """One environment of a benchmark.
+
+    Attributes
+    ----------
+    label
+        The short name used in cell ids, tables and pictures.
+    env_id
+        What `gymnasium.make` takes.
+    kwargs
+        Keyword arguments of `gymnasium.make`.
+    discount
+        γ of the comparison.
+    horizon
+        Number of actions in each demonstration.
+    """
+
+    label: str
+    env_id: str
+    discount: float
+    horizon: int
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_label("label of an environment", self.label)
+        discount_factor(f"discount of environment {self.label}", self.discount)
+        if self.horizon < 1:
+            raise ValueError(f"horizon of environment {self.label} must be at least 1, got {self.horizon}")
+
+
+@dataclass(frozen=True)
+class LearnerSpec:
+    """One learner of a benchmark: a name in the registry of `lfd_gym.baselines` and its settings.
+
+    Attributes
+    ----------
+    name
+        The registered name.
+    label
+        The name shown; the registered name if not given. Two settings of one learner need two labels.
+    settings
+        Keyword arguments of the learner.
+    """
+
+    name: str
+    label: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.label:
+            object.__setattr__(self, "label", self.name)
+        _check_label("label of a learner", self.label)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: a learner on an environment with some demonstrations and a seed."""
+
+    environment: EnvironmentSpec
+    learner: LearnerSpec
+    n_demonstrations: int
+    seed: int
+
+    @property
+    def id(self) -> str:
+        """E.g. ``gridworld16/bc/m=10/seed=0``."""
+        return f"{self.environment.label}/{self.learner.label}/m={self.n_demonstrations}/seed={self.seed}"
+
+    @property
+    def task_id(self) -> str:
+        """What all learners that are compared with each other share, e.g. ``gridworld16/m=10/seed=0``."""
+        return f"{self.environment.label}/m={self.n_demonstrations}/seed={self.seed}"
+
+    def demonstration_stream(self) -> np.random.Generator:
+        """Return the generator of the demonstrations: the same for every learner."""
+        return named_stream(f"demonstrations of {self.task_id}")
+
+    def learner_stream(self) -> np.random.Generator:
+        """Return the generator of the learner's own randomness."""
+        return named_stream(f"learning of {self.id}")
+
+
+def named_stream(name: str) -> np.random.Generator:
+    """Return a generator that depends on ``name`` alone."""
+    words = np.frombuffer(hashlib.sha256(name.encode()).digest(), dtype="<u4")
+    return np.random.default_rng(np.random.SeedSequence(words.tolist()))
+
+
+@dataclass(frozen=True)
+class BenchmarkSpec:
+    """Everything a benchmark runs.
+
+    Attributes
+    ----------
+    environments, learners, n_demonstrations, seeds
+        The axes; a cell for each combination.
+    time_limit
+        Seconds a cell may take before it is ended and recorded as failed.
+    """
+
+    environments: tuple[EnvironmentSpec, ...]
+    learners: tuple[LearnerSpec, ...]
+    n_demonstrations: tuple[int, ...]
+    seeds: tuple[int, ...]
+    time_limit: float = 3600.0
+
+    def __post_init__(self) -> None:
+        for axis in ("environments", "learners", "n_demonstrations", "seeds"):
+            values = tuple(getattr(self, axis))
+            object.__setattr__(self, axis, values)
+            keys = [getattr(value, "label", value) for value in values]
+            if not keys:
+                raise ValueError(f"{axis} must not be empty")
+            repeated = [key for key in keys if keys.count(key) > 1]
+            if repeated:
+                raise ValueError(f"{axis} must be distinct, but {repeated[0]} occurs more than once")
+        if min(self.n_demonstrations) < 1:
+            raise ValueError(f"n_demonstrations must be at least 1, got {min(self.n_demonstrations)}")
+        if min(self.seeds) < 0:
+            raise ValueError(f"seeds must be nonnegative, got {min(self.seeds)}")
+        if not self.time_limit > 0:
+            raise ValueError(f"time_limit must be positive, got {self.time_limit}")
+
+    def cells(self) -> list[Cell]:
+        """List all cells, in the order of the axes."""
+        return [
+            Cell(environment, learner, count, seed)
+            for environment in self.environments
+            for count in self.n_demonstrations
+            for seed in self.seeds
+            for learner in self.learners
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the spec as plain JSON data."""
+        plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=dict))
+        return plain
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkSpec:
+        """Build from plain data, refusing keys that mean nothing."""
+        _check_keys("benchmark", data, cls)
+        parts = dict(data)
+        for axis, part in (("environments", EnvironmentSpec), ("learners", LearnerSpec)):
+            entries = parts.get(axis, ())
+            for entry in entries:
+                _check_keys(axis, entry, part)
+            parts[axis] = tuple(part(**entry) for entry in entries)
+        return cls(**parts)
+
+    @classmethod
+    def from_toml(cls, path: str | Path) -> BenchmarkSpec:
+        """Read a spec from a TOML file with the same names: ``[[environments]]``, ``[[learners]]`` and the rest."""
+        return cls.from_dict(_read_toml(Path(path)))
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path} is not a TOML file: {error}") from None
+
+
+def _check_keys(where: str, data: Mapping[str, Any], part: Any) -> None:
+    known = [f.name for f in fields(part)]
+    unknown = [key for key in data if key not in known]
+    if unknown:
+        raise ValueError(f"{where} has no setting {unknown[0]!r}; it takes {', '.join(known)}")
+    required = [f.name for f in fields(part) if f.name not in data and not _has_default(f)]
+    if required:
+        raise ValueError(f"{where} lacks the setting {required[0]!r}")
+
+
+def _has_default(part: Any) -> bool:
+    from dataclasses import MISSING
+
+    return part.default is not MISSING or part.default_factory is not MISSING
+
+
+def _check_label(what: str, label: str) -> None:
+    if not label or any(character in label for character in "/= \t\n"):
+        raise ValueError(f"{what} must be a word without '/', '=' or spaces, got {label!r}")

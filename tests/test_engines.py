@@ -1,0 +1,23 @@
+"""Engines survive items that fail, hang or die."""
+
+import pytest
+from engine_cases import square_or_misbehave
+
+from lfd_gym.engines import ProcessEngine
+
+
+def test_every_item_ends_once_with_its_own_outcome():
+    items = [1, "fail", 2, "hang", 3, "die", 4, 5, 6]
+    outcomes = list(ProcessEngine(2).run(square_or_misbehave, items, time_limit=2.0))
+    assert len(outcomes) == len(items)
+    by_item = dict(outcomes)
+    assert {item: by_item[item].value for item in (1, 2, 3, 4, 5, 6)} == {n: n * n for n in range(1, 7)}
+    assert all(by_item[n].error == "" for n in range(1, 7))
+    assert by_item["fail"].error.startswith("ValueError: no good")
+    assert "time limit of 2 s" in by_item["hang"].error
+    assert "worker process died" in by_item["die"].error
+
+
+def test_no_workers_is_an_error():
+    with pytest.raises(ValueError, match="n_workers must be at least 1, got 0"):
+        ProcessEngine(0)
