@@ -16,8 +16,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym.generative_model import AliasTable
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.mdp import FiniteMDP, policy_from_occupancy
+from lfd_gym.tiles import TileGrid
 from lfd_gym.validation import FloatArray, IntArray, finite_array
+from lfd_gym.value_features import cell_labels
 
 _ROUNDING = 1e-8
 
@@ -169,10 +171,91 @@ class EmpiricalOccupancyFeatures:
         return f"EmpiricalOccupancyFeatures(n_features={self.n_features}, n_pairs={self.offsets[-1]})"
 
 
+class TileOccupancyFeatures:
+    """Φ over a box of states and finitely many actions: column g·A + a is uniform over tile g, with action a.
+
+    The density of μ_θ is constant on tiles, so the policy π_θ is a table over tiles (``action_probabilities``).
+
+    Parameters
+    ----------
+    grid
+        The tiles, over *states* of the generative model.
+    n_actions
+        A.
+    absorbing
+        Whether episodes can end. Then one more column, the last, is the point mass on the absorbing state (a row of
+        NaN, action 0): occupancy measures put the discounted time after the end there.
+    """
+
+    def __init__(self, grid: TileGrid, n_actions: int, absorbing: bool) -> None:
+        self.grid = grid
+        self.n_actions = n_actions
+        self.absorbing = absorbing
+        self.n_features = grid.n_tiles * n_actions + int(absorbing)
+
+    def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
+        """Draw one pair from each named column."""
+        ended = indices == self.grid.n_tiles * self.n_actions
+        columns = np.where(ended, 0, indices)
+        states = self.grid.sample(columns // self.n_actions, rng)
+        states[ended] = np.nan
+        return states, columns % self.n_actions
+
+    def action_probabilities(self, weights: FloatArray, states: ArrayLike) -> FloatArray:
+        """π_θ(·|x) for a batch of states, (n, A); uniform where μ_θ vanishes."""
+        table = policy_from_occupancy(weights[: self.grid.n_tiles * self.n_actions].reshape(-1, self.n_actions))
+        return np.asarray(table[self.grid.index(states)])
+
+    def __repr__(self) -> str:
+        return f"TileOccupancyFeatures(n_features={self.n_features}, n_actions={self.n_actions})"
+
+
 def policy_occupancies(mdp: FiniteMDP, policies: Sequence[ArrayLike]) -> FiniteOccupancyFeatures:
     """Columns μ_π of the given (S, A) policies, exact; their mixtures satisfy the Bellman flow constraints."""
     columns = [mdp.occupancy(policy).ravel() for policy in policies]
-    return FiniteOccupancyFeatures(sp.csc_array(np.stack(columns, axis=1)), mdp.n_actions)
+    return FiniteOccupancyFeatures(np.stack(columns, axis=1), mdp.n_actions)
+
+
+def rollout_occupancies(
+    state_rollouts: Sequence[Sequence[ArrayLike]], action_rollouts: Sequence[Sequence[ArrayLike]], discount: float
+) -> EmpiricalOccupancyFeatures:
+    """Return one column for each group of rollouts: the empirical discounted occupancy, step t weighted by γ^t.
+
+    Parameters
+    ----------
+    state_rollouts, action_rollouts
+        For each column a sequence of trajectories; each is a batch of states (or actions) in the order of time, as
+        many states as actions.
+    discount
+        γ. A rollout of horizon h leaves out the mass γ^h; the column is rescaled to sum to one.
+    """
+    weights = [
+        np.concatenate([discount ** np.arange(len(np.asarray(actions))) for actions in group])
+        for group in action_rollouts
+    ]
+    states = [np.concatenate([np.asarray(batch) for batch in group]) for group in state_rollouts]
+    actions = [np.concatenate([np.asarray(batch) for batch in group]) for group in action_rollouts]
+    return EmpiricalOccupancyFeatures(states, actions, weights)
+
+
+def aggregated_occupancies(cells: ArrayLike, n_actions: int) -> FiniteOccupancyFeatures:
+    """State aggregation: column k·A + a is uniform over the states of cell k, with action a."""
+    labels = cell_labels("cells", cells)
+    memberships = sp.csc_array((np.ones(labels.size), (np.arange(labels.size), labels)))
+    return soft_occupancies(memberships, n_actions)
+
+
+def soft_occupancies(memberships: Any, n_actions: int) -> FiniteOccupancyFeatures:
+    """Soft aggregation: column k·A + a draws the state in proportion to ``memberships[:, k]`` and takes action a.
+
+    ``memberships``: (S, K) nonnegative, dense or sparse; columns are rescaled to sum to one.
+    """
+    masses: sp.csc_array = sp.csc_array(memberships, dtype=np.float64)
+    totals = np.asarray(masses.sum(axis=0)).ravel()
+    if (masses.data < 0).any() or not (np.isfinite(totals).all() and (totals > 0).all()):
+        raise ValueError("memberships must be nonnegative and finite, with a positive entry in every column")
+    states = masses @ sp.diags_array(1 / totals)
+    return FiniteOccupancyFeatures(sp.kron(states, sp.eye_array(n_actions), format="csc"), n_actions)
 
 
 def _column_weights(column: int, size: int, weights: Sequence[ArrayLike] | None) -> FloatArray:

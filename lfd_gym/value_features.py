@@ -10,13 +10,16 @@ a row of NaN and has the zero row: its value is zero under every cost.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.validation import FloatArray
+from lfd_gym.costs import check_cost_features
+from lfd_gym.mdp import FiniteMDP
+from lfd_gym.validation import FloatArray, IntArray, finite_array
 
 
 @runtime_checkable
@@ -116,6 +119,48 @@ class TabularValueFeatures:
 
     def __repr__(self) -> str:
         return f"TabularValueFeatures(n_states={self.n_states})"
+
+
+def aggregated_values(cells: ArrayLike) -> FiniteValueFeatures:
+    """Return the indicators of a partition: ψ_k(x) = 1 if ``cells[x] == k``. Values are constant on cells."""
+    labels = cell_labels("cells", cells)
+    states = np.arange(labels.size)
+    shape = (labels.size, int(labels.max()) + 1)
+    return FiniteValueFeatures(sp.csr_array((np.ones(labels.size), (states, labels)), shape=shape))
+
+
+def soft_values(memberships: ArrayLike) -> FiniteValueFeatures:
+    """Soft aggregation: ψ_k(x) is the share of state x in cell k, from nonnegative (S, n_u) ``memberships``."""
+    shares = finite_array("memberships", memberships, (None, None))
+    totals = shares.sum(axis=1, keepdims=True)
+    if (shares < 0).any() or (totals <= 0).any():
+        raise ValueError("memberships must be nonnegative, with a positive entry in every row")
+    return FiniteValueFeatures(shares / totals)
+
+
+def optimal_values(mdp: FiniteMDP, cost_features: ArrayLike) -> FiniteValueFeatures:
+    """Columns V*_{c_i}, one for each cost feature: realizable when the expert is optimal for one of them."""
+    costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
+    columns = [mdp.plan(cost).values for cost in costs.T]
+    return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
+
+
+def policy_values(mdp: FiniteMDP, policies: Sequence[ArrayLike], cost_features: ArrayLike) -> FiniteValueFeatures:
+    """Columns V^π_{c_i}: for each of the (S, A) policies, one for each cost feature (policies vary slowest)."""
+    costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
+    columns = [mdp.value_function(policy, cost) for policy in policies for cost in costs.T]
+    return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
+
+
+def cell_labels(name: str, cells: ArrayLike) -> IntArray:
+    """Check a partition given as one cell number per state; every cell from 0 to the largest must be used."""
+    labels = np.asarray(cells)
+    if labels.ndim != 1 or labels.size == 0 or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(f"{name} must be a vector of integers, one per state")
+    used = np.unique(labels)
+    if used[0] != 0 or used[-1] != used.size - 1:
+        raise ValueError(f"{name} must use every number from 0 to its largest, got {used}")
+    return labels.astype(np.int64)
 
 
 def hidden_rows(observations: NDArray[Any]) -> NDArray[np.bool_]:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.sparse.linalg import lsmr
 
 from lfd_gym.costs import CostClass
@@ -108,13 +107,21 @@ def _needed_by_feature(
     lowest, highest = lowest[occupied], highest[occupied]
     if domain == "box":
         return float((highest.max() - lowest.min()) / 2)
+    constant = _best_constant((lowest + highest) / 2, (highest - lowest) / 2)
+    deviations = np.maximum(np.abs(lowest - constant), np.abs(highest - constant))
+    return float(np.sqrt(value_features.n_features) * np.linalg.norm(deviations))
 
-    def norm_after(constant: float) -> float:
-        return float(np.linalg.norm(np.maximum(np.abs(lowest - constant), np.abs(highest - constant))))
 
-    # Any constant gives a valid bound; the function is convex, so this one is the best to the tolerance of the search.
-    best_constant = minimize_scalar(norm_after, bounds=(lowest.min(), highest.max()), method="bounded").x
-    return float(np.sqrt(value_features.n_features)) * norm_after(float(best_constant))
+def _best_constant(centres: FloatArray, half_widths: FloatArray) -> float:
+    """Minimise Σ_j (|centre_j − k| + half_width_j)² over k by bisection on its (increasing) derivative."""
+    low, high = float(centres.min()), float(centres.max())
+    for _ in range(60):
+        middle = (low + high) / 2
+        if ((np.abs(centres - middle) + half_widths) * np.sign(middle - centres)).sum() > 0:
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
 
 
 def _cells(value_features: FiniteValueFeatures | TabularValueFeatures) -> NDArray[np.intp] | None:

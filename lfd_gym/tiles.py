@@ -1,0 +1,54 @@
+"""A grid of rectangular tiles over a box: which tile holds a point, and points drawn uniformly from a tile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lfd_gym.validation import FloatArray, IntArray, finite_array
+
+
+class TileGrid:
+    """Equal tiles over the box [low, high]; points outside belong to the nearest tile.
+
+    Parameters
+    ----------
+    low, high
+        (d,) finite corners of the box. Spaces with infinite bounds need limits of the user's choice.
+    counts
+        Number of tiles along each axis.
+
+    Examples
+    --------
+    >>> grid = TileGrid([0.0, -1.0], [1.0, 1.0], counts=(2, 4))
+    >>> grid.n_tiles
+    8
+    >>> grid.index([[0.1, -0.9], [0.9, 0.9]])
+    array([0, 7])
+    """
+
+    def __init__(self, low: ArrayLike, high: ArrayLike, counts: Sequence[int]) -> None:
+        self.low = finite_array("low", low, (len(counts),))
+        self.high = finite_array("high", high, (len(counts),))
+        if (self.high <= self.low).any():
+            raise ValueError(f"high must exceed low along every axis, got low {self.low} and high {self.high}")
+        if not counts or min(counts) < 1:
+            raise ValueError(f"counts must be at least 1 along every axis, got {tuple(counts)}")
+        self.counts = tuple(int(n) for n in counts)
+        self.n_tiles = int(np.prod(self.counts))
+        self.widths: FloatArray = (self.high - self.low) / np.array(self.counts)
+
+    def index(self, points: ArrayLike) -> IntArray:
+        """Return the tile of each point of an (n, d) batch."""
+        batch = finite_array("points", points, (None, len(self.counts)))
+        position = np.floor((batch - self.low) / self.widths).astype(np.int64)
+        along = np.clip(position, 0, np.array(self.counts) - 1)
+        return np.asarray(np.ravel_multi_index(tuple(along.T), self.counts), dtype=np.int64)
+
+    def sample(self, tiles: IntArray, rng: np.random.Generator) -> FloatArray:
+        """Draw one point uniformly from each named tile, (n, d)."""
+        along: NDArray[Any] = np.stack(np.unravel_index(tiles, self.counts), axis=1)
+        return np.asarray(self.low + (along + rng.random(along.shape)) * self.widths)
