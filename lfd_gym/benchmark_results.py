@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from lfd_gym.atomic_files import replacing_file
 from lfd_gym.benchmark_spec import BenchmarkSpec
 
 Row = dict[str, Any]
@@ -40,7 +41,7 @@ class ResultsFolder:
                 difference = "\n".join(spec_differences(known.to_dict(), spec.to_dict()))
                 raise ValueError(f"{self.path} holds the results of another benchmark; use a new folder.\n{difference}")
         else:
-            write_atomically(spec_file, json.dumps(spec.to_dict(), indent=2) + "\n")
+            _write(spec_file, json.dumps(spec.to_dict(), indent=2) + "\n")
         self._drop_torn_row()
 
     @classmethod
@@ -82,20 +83,18 @@ class ResultsFolder:
         self._rewrite(self.rows())
 
     def _rewrite(self, rows: list[Row]) -> None:
-        write_atomically(self.results_file, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
+        _write(self.results_file, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
 
     def _drop_torn_row(self) -> None:
         if self.results_file.exists():
             content = self.results_file.read_bytes()
             if content and not content.endswith(b"\n"):
-                write_atomically(self.results_file, content[: content.rfind(b"\n") + 1].decode())
+                _write(self.results_file, content[: content.rfind(b"\n") + 1].decode())
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """Write ``text`` under a temporary name and rename it, so that ``path`` is never half written."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+def _write(path: Path, text: str) -> None:
+    with replacing_file(path, overwrite=True) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
 
 
 def spec_differences(old: Any, new: Any, where: str = "") -> Iterator[str]:

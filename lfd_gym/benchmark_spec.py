@@ -11,7 +11,7 @@ import hashlib
 import json
 import sys
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -199,8 +199,6 @@ def _check_keys(where: str, data: Mapping[str, Any], part: Any) -> None:
 
 
 def _has_default(part: Any) -> bool:
-    from dataclasses import MISSING
-
     return part.default is not MISSING or part.default_factory is not MISSING
 
 
