@@ -13,9 +13,12 @@ from pathlib import Path
 from typing import Annotated, Any, Protocol, cast
 
 import gymnasium as gym
+import numpy as np
 import tyro
 
 import lfd_gym
+from lfd_gym.atomic_files import replacing_file
+from lfd_gym.envs.rendering import Picture, render_grid
 from lfd_gym.mdp import FiniteMDP
 
 
@@ -41,35 +44,50 @@ class Envs:
 
 @dataclass(frozen=True)
 class Show:
-    """Draw an environment: its true cost and the policy that is optimal for it."""
+    """Draw an environment: a gridworld with its true cost and optimal policy, any other as it renders itself."""
 
     env_id: tyro.conf.Positional[str]
     """What `gymnasium.make` takes, e.g. lfd_gym/StochasticGridworld-v0."""
     out: Path = Path("env.png")
     """The PNG file to write."""
-    size: int | None = None
-    """The side of the grid; the environment's own default if not given."""
+    size: int = 16
+    """The side of a gridworld."""
     seed: int = 0
-    """Draws the costs."""
+    """Draws the costs of a gridworld, and the first state of other environments."""
     discount: float = 0.9
-    """Discount of the policy that is shown."""
+    """Discount of a gridworld's policy."""
 
     def run(self) -> None:
         """Write the picture and say where it is."""
-        kwargs: dict[str, Any] = {"cost_seed": self.seed}
-        if self.size is not None:
-            kwargs["size"] = self.size
-        env = gym.make(self.env_id, **kwargs)
-        source: Any = env.unwrapped
-        if not hasattr(source, "picture"):
-            raise ValueError(f"{self.env_id} cannot be drawn: lfd-gym show draws the gridworlds that `lfd-gym envs` lists")
+        if self.env_id.split(":")[-1] == "lfd_gym/StochasticGridworld-v0":
+            picture = self._gridworld()
+        else:
+            env = gym.make(self.env_id, render_mode="rgb_array")
+            env.reset(seed=self.seed)
+            picture = np.asarray(env.render(), dtype=np.uint8)
+            env.close()
+            print(f"{self.env_id}: observations {env.observation_space}, actions {env.action_space}")
+        write_png(self.out, picture)
+        print(f"picture: {self.out}")
+
+    def _gridworld(self) -> Picture:
+        env = gym.make(self.env_id, size=self.size, cost_seed=self.seed)
         mdp = FiniteMDP.from_env(env, self.discount)
+        source: Any = env.unwrapped
         cost = source.cost_features[:, 0]
         policy = mdp.optimal_policy(cost)
-        write_png(self.out, source.picture(policy=policy))
         print(f"{self.env_id}: {mdp.n_states} states, {mdp.n_actions} actions, discount {self.discount}")
         print(f"expected cost of the optimal policy: {mdp.expected_cost(policy, cost):.4f}")
-        print(f"picture: {self.out}")
+        return render_grid(cost, self.size, policy=policy, occupancy=mdp.occupancy(policy))
+
+
+def write_png(path: Path, picture: Picture) -> None:
+    """Write an RGB picture as a PNG file."""
+    from matplotlib.image import imsave
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing_file(path, overwrite=True) as unfinished:
+        imsave(unfinished, picture, format="png")
 
 
 AnyCommand = Annotated[Envs, tyro.conf.subcommand("envs")] | Annotated[Show, tyro.conf.subcommand("show")]
@@ -93,3 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"lfd-gym: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

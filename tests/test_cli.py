@@ -1,0 +1,53 @@
+"""The command line, called as a user does."""
+
+import subprocess
+import sys
+
+import pytest
+from matplotlib.image import imread
+
+import lfd_gym
+from lfd_gym.cli import main
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"lfd-gym {lfd_gym.__version__}\n"
+
+
+def test_envs_lists_the_gridworld(capsys):
+    assert main(["envs"]) == 0
+    assert "lfd_gym/StochasticGridworld-v0" in capsys.readouterr().out
+
+
+def test_show_draws_a_gridworld(tmp_path, capsys):
+    out = tmp_path / "new" / "grid.png"
+    assert main(["show", "lfd_gym/StochasticGridworld-v0", "--size", "5", "--out", str(out)]) == 0
+    assert "25 states, 4 actions" in capsys.readouterr().out
+    picture = imread(out)
+    assert picture.shape[0] == picture.shape[1]
+    assert picture[..., :3].std() > 0.05  # neither empty nor of one colour
+
+
+def test_show_draws_other_environments(tmp_path):
+    assert main(["show", "CartPole-v1", "--out", str(tmp_path / "cart.png")]) == 0
+    assert imread(tmp_path / "cart.png").std() > 0.01
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["show", "lfd_gym/Nothing-v0"], "lfd-gym: Environment `Nothing` doesn't exist"),
+        (["show", "lfd_gym/StochasticGridworld-v0", "--size", "0"], "lfd-gym: size must be an integer of at least 1"),
+    ],
+)
+def test_expected_failures_are_one_line_and_exit_with_2(arguments, message, capsys):
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(message)
+    assert "Traceback" not in error
+
+
+def test_help_names_every_command():
+    shown = subprocess.run([sys.executable, "-m", "lfd_gym.cli", "--help"], capture_output=True, text=True, check=True)
+    assert all(command in shown.stdout for command in ("envs", "show"))
