@@ -1,7 +1,7 @@
 """Statistics over repeated runs: interquartile mean, bootstrap intervals, performance profiles, improvement.
 
-Scores are (runs, tasks) matrices, higher is better (negate costs, or use the normalised score). The definitions are those
-of Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice" (2021):
+Scores are (runs, tasks) matrices, higher is better (negate costs, or use the normalised score). The definitions are
+those of Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice" (2021):
 
 - IQM: the mean of the middle half of all runs × tasks scores;
 - bootstrap: runs are resampled within each task, so that a task never disappears from a resample;

@@ -45,7 +45,7 @@ def test_probability_of_improvement_is_mann_whitney():
 
 
 def test_bootstrap_is_seeded_and_stratified():
-    scores = np.random.default_rng(3).normal(size=(12, 2)) + [0.0, 100.0]
+    scores = np.random.default_rng(3).normal(loc=[0.0, 100.0], size=(12, 2))
     first = bootstrap_interval(scores, np.random.default_rng(0), statistic=np.mean)
     again = bootstrap_interval(scores, np.random.default_rng(0), statistic=np.mean)
     other = bootstrap_interval(scores, np.random.default_rng(1), statistic=np.mean)
