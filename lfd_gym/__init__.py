@@ -4,6 +4,8 @@ Importing this package registers its environments. It imports neither torch nor 
 """
 
 from lfd_gym import envs
+from lfd_gym.demonstrations import Demonstrations
+from lfd_gym.evaluation import Evaluation, evaluate
 from lfd_gym.generative_model import GenerativeModel, TabularModel
 from lfd_gym.mdp import FiniteMDP, one_hot, policy_from_occupancy
 from lfd_gym.occupancy_features import (
@@ -14,25 +16,30 @@ from lfd_gym.occupancy_features import (
     policy_occupancies,
 )
 from lfd_gym.planning import Plan
+from lfd_gym.provenance import Provenance
 from lfd_gym.saddle_point import SaddlePointProblem
 from lfd_gym.value_features import FiniteValueFeatures, TabularValueFeatures, ValueFeatures
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Demonstrations",
     "EmpiricalOccupancyFeatures",
+    "Evaluation",
     "FiniteMDP",
     "FiniteOccupancyFeatures",
     "FiniteValueFeatures",
     "GenerativeModel",
     "OccupancyFeatures",
     "Plan",
+    "Provenance",
     "SaddlePointProblem",
     "TabularModel",
     "TabularOccupancyFeatures",
     "TabularValueFeatures",
     "ValueFeatures",
     "envs",
+    "evaluate",
     "one_hot",
     "policy_from_occupancy",
     "policy_occupancies",

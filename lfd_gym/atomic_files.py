@@ -1,0 +1,71 @@
+"""Writing files and folders so that a reader sees the old content or the new, never a part of the new.
+
+The content goes to a hidden name beside the target, is flushed to disk, and takes the target's name in one step. What
+a killed writer leaves behind is the hidden name, which ends in ``.unfinished``.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def replacing_file(target: str | Path, overwrite: bool = False) -> Iterator[Path]:
+    """Yield the path of an empty file to write to; on success it becomes ``target``.
+
+    Parameters
+    ----------
+    target
+        The file to write; its folder must exist.
+    overwrite
+        Whether ``target`` may exist already.
+    """
+    path = Path(target)
+    _check_target(path, overwrite)
+    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent)
+    os.close(descriptor)
+    unfinished = Path(name)
+    try:
+        yield unfinished
+        _flush(unfinished)
+        umask = os.umask(0)
+        os.umask(umask)
+        unfinished.chmod(0o666 & ~umask)  # what open() would have given; mkstemp makes the file private
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def replacing_folder(target: str | Path, overwrite: bool = False) -> Iterator[Path]:
+    """Yield the path of a folder that does not exist yet; on success what was made there becomes ``target``."""
+    path = Path(target)
+    _check_target(path, overwrite)
+    holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent))
+    try:
+        yield holder / "new"
+        for file in (holder / "new").rglob("*"):
+            if file.is_file():
+                _flush(file)
+        if path.is_dir():  # a folder cannot take the name of a filled one: move the old one out of the way first
+            os.replace(path, holder / "old")
+        os.replace(holder / "new", path)
+    finally:
+        shutil.rmtree(holder, ignore_errors=True)
+
+
+def _check_target(path: Path, overwrite: bool) -> None:
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
+    if path.exists() and not overwrite:
+        raise FileExistsError(f"{path} exists already; overwriting it has to be asked for")
+
+
+def _flush(path: Path) -> None:
+    with open(path, "rb+") as file:
+        os.fsync(file.fileno())
