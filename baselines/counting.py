@@ -1,0 +1,50 @@
+"""Behavioural cloning by counting, over finitely many states."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import gymnasium as gym
+import numpy as np
+
+from lfd_gym.baselines.learner import Learned, Task
+from lfd_gym.demonstrations import Demonstrations
+from lfd_gym.mdp import policy_from_occupancy
+from lfd_gym.validation import FloatArray
+
+
+@dataclass(frozen=True)
+class TabularBC:
+    """π(a|x) = the share of a among the actions the expert took in x; uniform in states the expert was never seen in.
+
+    The maximum-likelihood policy, without smoothing.
+    """
+
+    queries_expert: ClassVar[bool] = False
+    budget_unit: ClassVar[str] = ""
+    default_budget: ClassVar[int | None] = None
+
+    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+        """Count."""
+        counts = action_counts(task, "tabular_bc")
+        return Learned(policy_from_occupancy(counts), facts={"n_states_seen": int((counts.sum(axis=1) > 0).sum())})
+
+
+def action_counts(task: Task, learner: str) -> FloatArray:
+    """Return how often the expert took each action in each state of the model, (S, A)."""
+    mdp = task.known_model(learner)
+    return count_actions(task.demonstrations, mdp.n_states, mdp.n_actions)
+
+
+def count_actions(demonstrations: Demonstrations, n_states: int, n_actions: int) -> FloatArray:
+    """Return how often each action was taken in each state, (S, A)."""
+    spaces = (demonstrations.observation_space, demonstrations.action_space)
+    if not all(isinstance(space, gym.spaces.Discrete) for space in spaces):
+        raise ValueError(f"counting actions needs discrete observations and actions, got {spaces[0]} and {spaces[1]}")
+    pairs = demonstrations.acted_on * n_actions + demonstrations.actions
+    if demonstrations.acted_on.max() >= n_states or demonstrations.actions.max() >= n_actions:
+        raise ValueError(
+            f"demonstrations over {spaces[0]} and {spaces[1]} do not fit {n_states} states, {n_actions} actions"
+        )
+    return np.bincount(pairs, minlength=n_states * n_actions).reshape(n_states, n_actions).astype(np.float64)
