@@ -277,7 +277,8 @@ class SaddlePointProblem:
 
     # -- the Lagrangian -----------------------------------------------------------------------------------------------
 
-    def _known(self) -> tuple[FiniteMDP, FloatArray]:
+    def known_model(self) -> tuple[FiniteMDP, FloatArray]:
+        """Return the model and C, or refuse if the model is not known."""
         if self.mdp is None or callable(self.cost_features):
             raise ValueError("this needs the model: build the problem with an mdp, or use a sampled certificate")
         return self.mdp, self.cost_features
@@ -295,7 +296,7 @@ class SaddlePointProblem:
         expert: ArrayLike | None = None,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """∇L in θ, λ and w: (Φᵀ(c_w − T*u_λ), Ψᵀ(ν₀ − Tμ_θ), Cᵀμ_θ − ρ)."""
-        mdp, costs = self._known()
+        mdp, costs = self.known_model()
         phi, psi = self.finite_features()
         theta, lam, w = self._weights(occupancy_weights, value_weights, cost_weights)
         occupancy = phi.combine(theta)
@@ -360,7 +361,7 @@ class SaddlePointProblem:
 
     def lower_value(self, value_weights: ArrayLike, cost_weights: ArrayLike, expert: ArrayLike | None = None) -> float:
         """Minimise L(·, λ, w) over θ, in closed form."""
-        mdp, costs = self._known()
+        mdp, costs = self.known_model()
         phi, psi = self.finite_features()
         lam = finite_array("value_weights", value_weights, (self.n_value_features,))
         w = finite_array("cost_weights", cost_weights, (self.n_costs,))

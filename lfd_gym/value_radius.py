@@ -1,12 +1,13 @@
 """How large the domain of the value weights has to be.
 
-A domain that leaves out the value functions makes the *exact* saddle point a bad policy, so the radius is a modelling
+A domain that leaves out the optimal values makes the *exact* saddle point a bad policy, so the radius is a modelling
 choice, not a tuning constant. Two facts make it computable for a known model:
 
 - the Lagrangian does not change when a constant is added to u, because ⟨T_γ μ − ν₀, 1⟩ = 0 for every distribution μ;
   so a value function V is as good as represented when some V − k is;
-- for a cost c, every policy's values lie between V*_c and −V*_{−c}, two planning problems. Hence
-  min_k‖V^π_c − k‖ ≤ min_k‖max(|V*_c − k|, |−V*_{−c} − k|)‖ for every policy at once, in the 2-norm and the sup norm.
+- V*_w, the optimal values of the cost Σ w_i c_i with w ≥ 0, lie between Σ w_i V*_i and Σ w_i V^π_i for every policy π;
+  we take the optimal one of the average cost. Hence ‖V*_w − k‖ ≤ Σ w_i ‖max(|V*_i − k_i|, |V^π_i − k_i|)‖ with
+  k = Σ w_i k_i, in the 2-norm and in the sup norm, at the price of one planning problem for each feature.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from lfd_gym.saddle_point import ValueDomain
 
 _PLAN_TOLERANCE = 1e-6
+_SMALLEST_BOX = 1e-3  # a domain of width zero would not be one, also when all values are the same
 
 
 def automatic_radius(
@@ -37,15 +39,20 @@ def automatic_radius(
     domain: ValueDomain,
     cost_class: CostClass,
 ) -> float:
-    """Return a radius that does not leave out the values of policies.
+    """Return a radius whose domain does not leave out the optimal values of any cost in the class.
 
-    Over indicator features (tabular, state aggregation) the radius is sufficient for every policy and every cost of the
-    class: the best sup-norm approximation of V^π_c by the features, up to a constant, lies in the domain. Over other
-    features it is large enough for the least-squares fits of V*_{c_i} and −V*_{−c_i}, the extreme values of a feature.
+    Over indicator features (tabular, state aggregation) this is certain: for every cost c_w of the class, the best
+    sup-norm approximation of V*_w by the features, up to a constant, lies in the domain. Over other features the radius
+    is that of the least-squares fits of V*_i and V^π_i (see above), the two ends between which V*_w lies.
     """
-    needs = [_needed_by_feature(mdp, cost, value_features, domain) for cost in cost_features.T]
+    signs = (1,) if cost_class == "simplex" else (1, -1)
+    policy = mdp.optimal_policy(cost_features.mean(axis=1), _PLAN_TOLERANCE)
+    needs = [
+        max(_needed_by_feature(mdp, sign * cost, policy, value_features, domain) for sign in signs)
+        for cost in cost_features.T
+    ]
     need = float(np.max(needs) if cost_class == "simplex" else np.linalg.norm(needs))
-    return max(2.0, need) if domain == "ball" else max(need, np.finfo(float).tiny)
+    return max(need, 2.0 if domain == "ball" else _SMALLEST_BOX)
 
 
 def warn_if_radius_too_small(
@@ -91,14 +98,17 @@ def _radius_of(weights: FloatArray, domain: ValueDomain) -> float:
 def _needed_by_feature(
     mdp: FiniteMDP,
     cost: FloatArray,
+    policy: FloatArray,
     value_features: FiniteValueFeatures | TabularValueFeatures,
     domain: ValueDomain,
 ) -> float:
-    best, worst = mdp.plan(cost, _PLAN_TOLERANCE), mdp.plan(-cost, _PLAN_TOLERANCE)
-    lower, upper = best.values - best.error_bound, worst.error_bound - worst.values
+    best = mdp.plan(cost, _PLAN_TOLERANCE)
+    other = mdp.value_function(policy, cost)
+    # V* ≤ V^π, but what is computed may cross by rounding.
+    lower, upper = best.values - best.error_bound, np.maximum(other, best.values) + best.error_bound
     cells = _cells(value_features)
     if cells is None:
-        return max(_radius_of(fitted_weights(value_features, v), domain) for v in (best.values, -worst.values))
+        return max(_radius_of(fitted_weights(value_features, v), domain) for v in (best.values, other))
     lowest = np.full(value_features.n_features, np.inf)
     highest = np.full(value_features.n_features, -np.inf)
     np.minimum.at(lowest, cells, lower)
