@@ -13,8 +13,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from lfd_gym.atomic_files import replacing_file
 from lfd_gym.benchmark_spec import BenchmarkSpec
+from lfd_gym.validation import FloatArray
 
 Row = dict[str, Any]
 
@@ -36,7 +39,7 @@ class ResultsFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         spec_file = self.path / "spec.json"
         if spec_file.exists():
-            known = BenchmarkSpec.from_dict(_read_json(spec_file))
+            known = BenchmarkSpec.from_file(spec_file)
             if known != spec:
                 difference = "\n".join(spec_differences(known.to_dict(), spec.to_dict()))
                 raise ValueError(f"{self.path} holds the results of another benchmark; use a new folder.\n{difference}")
@@ -50,7 +53,7 @@ class ResultsFolder:
         spec_file = Path(path) / "spec.json"
         if not spec_file.exists():
             raise ValueError(f"{path} is not the folder of a benchmark: it has no spec.json")
-        return cls(path, BenchmarkSpec.from_dict(_read_json(spec_file)))
+        return cls(path, BenchmarkSpec.from_file(spec_file))
 
     @property
     def results_file(self) -> Path:
@@ -64,8 +67,18 @@ class ResultsFolder:
         found = {row["cell"]: row for row in map(json.loads, self.results_file.read_text().splitlines())}
         return [found[cell.id] for cell in self.spec.cells() if cell.id in found]
 
-    def append(self, row: Row) -> None:
-        """Record one row: after this returns, it survives a kill."""
+    def policy(self, cell: str) -> FloatArray:
+        """Return the (S, A) policy found in a cell."""
+        with np.load(self._policy_file(cell), allow_pickle=False) as file:
+            return np.asarray(file["policy"])
+
+    def append(self, row: Row, policy: FloatArray | None = None) -> None:
+        """Record one row, and the policy found: after this returns, both survive a kill."""
+        if policy is not None:
+            file = self._policy_file(row["cell"])
+            file.parent.mkdir(exist_ok=True)
+            with replacing_file(file, overwrite=True) as unfinished, open(unfinished, "wb") as stream:
+                np.savez_compressed(stream, policy=policy)
         line = json.dumps(row, allow_nan=False) + "\n"
         descriptor = os.open(self.results_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
@@ -81,6 +94,9 @@ class ResultsFolder:
     def put_in_order(self) -> None:
         """Rewrite the file in the order of the spec's cells, so that it does not show how the cells were scheduled."""
         self._rewrite(self.rows())
+
+    def _policy_file(self, cell: str) -> Path:
+        return self.path / "policies" / f"{cell.replace('/', '~')}.npz"
 
     def _rewrite(self, rows: list[Row]) -> None:
         _write(self.results_file, "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows))
@@ -107,10 +123,3 @@ def spec_differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
             yield from spec_differences(before, after, f"{where}[{index}]")
     elif old != new:
         yield f"  {where}: {json.dumps(old)} there, {json.dumps(new)} asked for"
-
-
-def _read_json(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is not a JSON file: {error}") from None

@@ -19,6 +19,11 @@ import numpy as np
 
 from lfd_gym.validation import discount_factor
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 
 @dataclass(frozen=True)
 class EnvironmentSpec:
@@ -61,12 +66,15 @@ class LearnerSpec:
         The registered name.
     label
         The name shown; the registered name if not given. Two settings of one learner need two labels.
+    budget
+        In the learner's own unit; its default if None.
     settings
         Keyword arguments of the learner.
     """
 
     name: str
     label: str = ""
+    budget: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -172,20 +180,14 @@ class BenchmarkSpec:
         return cls(**parts)
 
     @classmethod
-    def from_toml(cls, path: str | Path) -> BenchmarkSpec:
-        """Read a spec from a TOML file with the same names: ``[[environments]]``, ``[[learners]]`` and the rest."""
-        return cls.from_dict(_read_toml(Path(path)))
-
-
-def _read_toml(path: Path) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{path} is not a TOML file: {error}") from None
+    def from_file(cls, path: str | Path) -> BenchmarkSpec:
+        """Read a spec from a TOML file (``[[environments]]``, ``[[learners]]`` and the rest), or from a ``spec.json``."""
+        file = Path(path)
+        reader = json if file.suffix == ".json" else tomllib
+        try:
+            return cls.from_dict(reader.loads(file.read_text(encoding="utf-8")))
+        except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ValueError(f"{file} is not a {file.suffix[1:].upper()} file: {error}") from None
 
 
 def _check_keys(where: str, data: Mapping[str, Any], part: Any) -> None:

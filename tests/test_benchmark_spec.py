@@ -55,7 +55,7 @@ def test_toml_and_dict_round_trip(tmp_path):
         name = "random"
         """
     )
-    spec = BenchmarkSpec.from_toml(file)
+    spec = BenchmarkSpec.from_file(file)
     assert spec == small_spec()
     assert BenchmarkSpec.from_dict(json.loads(json.dumps(spec.to_dict()))) == spec
 
@@ -86,7 +86,7 @@ def test_bad_parts_are_refused(tmp_path):
         BenchmarkSpec.from_dict({k: v for k, v in small_spec().to_dict().items() if k != "seeds"})
     (tmp_path / "bad.toml").write_text("= 3")
     with pytest.raises(ValueError, match=r"bad.toml is not a TOML file"):
-        BenchmarkSpec.from_toml(tmp_path / "bad.toml")
+        BenchmarkSpec.from_file(tmp_path / "bad.toml")
 
 
 def test_results_survive_a_torn_row_and_come_back_in_order(tmp_path):

@@ -1,0 +1,146 @@
+"""Running a benchmark: every cell in a process of its own, every result kept.
+
+``run_benchmark(spec, folder, engine)`` runs the cells that the folder does not hold yet. A cell that fails, hangs or
+runs out of memory is recorded with its error, and the rest goes on. Killed at any moment and started again, a run ends
+with the results of a run that was never disturbed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import platform
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from lfd_gym.baselines import Task, make_learner, run_learner
+from lfd_gym.benchmark_results import ResultsFolder
+from lfd_gym.benchmark_spec import BenchmarkSpec, Cell
+from lfd_gym.benchmark_world import World
+from lfd_gym.engines import Engine
+from lfd_gym.evaluation import evaluate
+from lfd_gym.feature_expectations import feature_expectations
+from lfd_gym.policies import policy_table
+from lfd_gym.validation import FloatArray
+
+#: Certificates of a benchmark hold with this probability each.
+CONFIDENCE = 0.95
+
+_PACKAGES = (
+    "lfd-gym",
+    "numpy",
+    "scipy",
+    "numba",
+    "gymnasium",
+    "torch",
+    "stable-baselines3",
+    "imitation",
+    "joblib",
+    "ray",
+)
+
+
+def run_benchmark(
+    spec: BenchmarkSpec,
+    folder: str | Path,
+    engine: Engine,
+    *,
+    retry_failed: bool = False,
+    progress_bar: bool = True,
+) -> ResultsFolder:
+    """Run what is missing of ``spec`` in ``folder`` and return the folder with all results.
+
+    Parameters
+    ----------
+    spec
+        What to run.
+    folder
+        Where results are kept; made if need be. A folder with another spec is refused.
+    engine
+        `ProcessEngine` or `RayEngine`.
+    retry_failed
+        Whether cells that failed before are run again.
+    progress_bar
+        Whether to show one, with the estimated time left.
+    """
+    results = ResultsFolder(folder, spec)
+    if retry_failed:
+        results.forget_failures()
+    done = {row["cell"] for row in results.rows()}
+    pending = [cell for cell in spec.cells() if cell.id not in done]
+    total = len(spec.cells())
+    with tqdm(total=total, initial=len(done), unit="run", disable=not progress_bar) as bar:
+        for cell, outcome in engine.run(run_cell, pending, spec.time_limit):
+            row, policy = ({}, None) if outcome.error else outcome.value
+            results.append(_heading(cell, outcome.error) | row, policy)
+            bar.set_postfix_str(cell.id, refresh=False)
+            bar.update()
+    results.put_in_order()
+    return results
+
+
+def run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
+    """Run one cell and return its row (without the heading) and its policy, (S, A)."""
+    world = World.from_spec(cell.environment)
+    demonstrations = world.demonstrations(cell)
+    learner = make_learner(cell.learner.name, **cell.learner.settings)
+    expert = world.expert if learner.queries_expert else None
+    task = Task(demonstrations, world.env, cell.environment.discount, world.cost_features, world.mdp, expert)
+    learned = run_learner(learner, task, cell.learner_stream(), cell.learner.budget)
+    policy = policy_table(learned.policy, world.mdp)
+    evaluation = evaluate(policy, world.mdp, world.cost_features, expert=world.expert, resources=learned.resources)
+    estimate = feature_expectations(demonstrations, world.cost_features, discount=cell.environment.discount)
+    excess = evaluation.expected_costs - estimate.values + estimate.radius(1 - CONFIDENCE)
+    weights = learned.cost_weights
+    facts = {
+        **learned.facts,
+        "certified_distance": float(excess.max()),
+        "cost_weights": None if weights is None else weights.tolist(),
+    }
+    return {"evaluation": evaluation.to_dict(), "facts": facts, "provenance": _provenance(cell)}, policy
+
+
+def _heading(cell: Cell, error: str) -> dict[str, Any]:
+    return {
+        "cell": cell.id,
+        "environment": cell.environment.label,
+        "learner": cell.learner.label,
+        "n_demonstrations": cell.n_demonstrations,
+        "seed": cell.seed,
+        "status": "failed" if error else "ok",
+        "error": error,
+    }
+
+
+def _provenance(cell: Cell) -> dict[str, Any]:
+    config = json.dumps([cell.id, dict(cell.environment.kwargs), dict(cell.learner.settings), cell.learner.budget])
+    return {
+        "config": hashlib.sha256(config.encode()).hexdigest()[:16],
+        "revision": _revision(),
+        "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
+        "versions": _versions(),
+    }
+
+
+@cache
+def _versions() -> dict[str, str]:
+    installed = {dist.metadata["Name"].lower(): dist.version for dist in importlib.metadata.distributions()}
+    return {name: installed[name] for name in _PACKAGES if name in installed}
+
+
+@cache
+def _revision() -> str:
+    """Return the git revision of the sources, with a plus if they were changed since; unknown outside a checkout."""
+    root = Path(__file__).parents[1]
+    try:
+        name = subprocess.run(
+            ["git", "-C", str(root), "describe", "--always", "--dirty=+"], capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+    return name.stdout.strip()

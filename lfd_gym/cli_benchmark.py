@@ -1,0 +1,103 @@
+"""The commands ``benchmark``, ``report`` and ``reproduce``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import tyro
+
+from lfd_gym.benchmark import run_benchmark
+from lfd_gym.benchmark_spec import BenchmarkSpec
+from lfd_gym.engines import Engine, ProcessEngine, RayEngine
+from lfd_gym.presets import PAPER_COST_SEED, PAPER_COUNTS, PAPER_DISCOUNT, Preset, figure_spec, preset
+from lfd_gym.report import write_report
+from lfd_gym.reproduction import write_figure
+from lfd_gym.summary import format_summary, summarise
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Where runs happen."""
+
+    engine: Literal["processes", "ray"] = "processes"
+    """Processes of this machine (joblib), or a Ray cluster."""
+    workers: int = os.cpu_count() or 1
+    """How many runs at a time on this machine."""
+    address: str | None = None
+    """Of a running Ray cluster, e.g. auto; without it Ray is started on this machine."""
+
+    def make(self) -> Engine:
+        """Return the engine."""
+        if self.engine == "ray":
+            return RayEngine(self.address, self.workers)
+        return ProcessEngine(self.workers)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """Run a comparison of learners; started again in the same folder, it goes on where it stopped."""
+
+    out: Path
+    """The folder for results."""
+    preset: Preset | None = None
+    """A benchmark that comes with the package: quick (a minute), paper, or full (hours)."""
+    spec: Path | None = None
+    """A benchmark of your own: a TOML file, or the spec.json of an earlier run."""
+    retry_failed: bool = False
+    """Run again what failed before."""
+    where: Annotated[EngineSettings, tyro.conf.arg(name="")] = EngineSettings()  # noqa: RUF009
+
+    def run(self) -> None:
+        """Run what is missing, print the summary, write the report."""
+        if (self.preset is None) == (self.spec is None):
+            raise ValueError("give either --preset or --spec")
+        spec = preset(self.preset) if self.preset is not None else BenchmarkSpec.from_file(self.spec)  # type: ignore[arg-type]
+        results = run_benchmark(spec, self.out, self.where.make(), retry_failed=self.retry_failed)
+        rows = results.rows()
+        print(format_summary(summarise([row for row in rows if row["status"] == "ok"])))
+        failed = [row for row in rows if row["status"] != "ok"]
+        for row in failed:
+            print(f"failed: {row['cell']}: {row['error'].splitlines()[0]}")
+        print(f"results: {results.results_file}")
+        print(f"report:  {write_report(self.out)}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Write the report of a benchmark: one page with tables, charts and maps."""
+
+    folder: tyro.conf.Positional[Path]
+    """The folder of a benchmark run."""
+
+    def run(self) -> None:
+        """Write the page and say where it is."""
+        print(f"report: {write_report(self.folder)}")
+
+
+@dataclass(frozen=True)
+class ReproduceFigure:
+    """The paper's figure: the cost of the learned policy against the number of demonstrations, 20 runs each."""
+
+    out: Path = Path("out/figure")
+    """The folder for sample_traj.csv, the figure and the runs."""
+    learners: tuple[str, ...] = ("cutting_plane",)
+    """The first one is drawn as in the paper; with more, they are compared in a second figure."""
+    discount: float = PAPER_DISCOUNT
+    """The paper does not print it."""
+    cost_seed: int = PAPER_COST_SEED
+    """Draws the costs; the default's expert reaches the paper's −0.3536 at the default discount."""
+    counts: tuple[int, ...] = PAPER_COUNTS
+    """Numbers of demonstrations."""
+    runs: int = 20
+    """Runs for each number."""
+    where: Annotated[EngineSettings, tyro.conf.arg(name="")] = EngineSettings()  # noqa: RUF009
+
+    def run(self) -> None:
+        """Run what is missing and write the files."""
+        spec = figure_spec(self.learners, self.discount, self.cost_seed, self.counts, self.runs)
+        results = run_benchmark(spec, self.out, self.where.make())
+        for path in write_figure(results):
+            print(path)
