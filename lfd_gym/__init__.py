@@ -3,10 +3,16 @@
 Importing this package registers its environments. It imports neither torch nor matplotlib.
 """
 
-from lfd_gym import envs
+from lfd_gym import envs, testing
+from lfd_gym.cutting_plane import solve_cutting_plane
 from lfd_gym.demonstrations import Demonstrations
+from lfd_gym.envs.adapters import as_generative_model
+from lfd_gym.envs.toy_text import reward_cost
 from lfd_gym.evaluation import Evaluation, evaluate
+from lfd_gym.exact_solution import ExactSolution
 from lfd_gym.generative_model import GenerativeModel, TabularModel
+from lfd_gym.highs import LinearProgramError
+from lfd_gym.linear_program import LinearProgramSolution, solve_linear_program
 from lfd_gym.mdp import FiniteMDP, one_hot, policy_from_occupancy
 from lfd_gym.occupancy_features import (
     EmpiricalOccupancyFeatures,
@@ -26,10 +32,13 @@ __all__ = [
     "Demonstrations",
     "EmpiricalOccupancyFeatures",
     "Evaluation",
+    "ExactSolution",
     "FiniteMDP",
     "FiniteOccupancyFeatures",
     "FiniteValueFeatures",
     "GenerativeModel",
+    "LinearProgramError",
+    "LinearProgramSolution",
     "OccupancyFeatures",
     "Plan",
     "Provenance",
@@ -38,9 +47,14 @@ __all__ = [
     "TabularOccupancyFeatures",
     "TabularValueFeatures",
     "ValueFeatures",
+    "as_generative_model",
     "envs",
     "evaluate",
     "one_hot",
     "policy_from_occupancy",
     "policy_occupancies",
+    "reward_cost",
+    "solve_cutting_plane",
+    "solve_linear_program",
+    "testing",
 ]
