@@ -136,8 +136,14 @@ class FiniteMDP:
         """
         source: Any = env.unwrapped
         if hasattr(source, "transitions") and hasattr(source, "initial_distribution"):
-            return cls(source.transitions, source.initial_distribution, discount, getattr(source, "absorbing_state", None))
+            return cls(
+                source.transitions, source.initial_distribution, discount, getattr(source, "absorbing_state", None)
+            )
         if hasattr(source, "P") and hasattr(source, "initial_state_distrib"):
+            if getattr(source, "fickle_passenger", False):
+                raise ValueError(
+                    f"env {env} has fickle passengers, who change their minds outside its transition table"
+                )
             return cls.from_dict(source.P, source.initial_state_distrib, discount)
         raise TypeError(
             f"env {env} has no transition table: a tabular environment offers `transitions` and `initial_distribution` "

@@ -1,0 +1,72 @@
+"""Which environments can serve as generative models, and how."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+
+from lfd_gym.envs.classic_control import CLASSIC_CONTROL, ClassicControlModel
+from lfd_gym.envs.mujoco import MujocoModel
+from lfd_gym.envs.seals import ResettableModel
+from lfd_gym.generative_model import GenerativeModel, TabularModel
+from lfd_gym.mdp import FiniteMDP
+
+_MODEL_METHODS = ("sample_initial", "sample_next", "observe", "is_absorbing")
+_MODEL_SPACES = ("state_space", "action_space", "observation_space")
+
+
+def as_generative_model(source: FiniteMDP | GenerativeModel | gym.Env[Any, Any]) -> GenerativeModel:
+    """Return the generative model of an environment or of a finite MDP.
+
+    Environments are taken without their wrappers: time limits cut what is recorded, they do not end the process, and
+    wrapped observations, actions or rewards are not seen. The environment is left as it was by every call of the model.
+
+    - A `FiniteMDP`, and environments with tables (`transitions` and `initial_distribution` as in this package, `P` and
+      `initial_state_distrib` as in FrozenLake, CliffWalking and Taxi) become a `TabularModel` with the states of
+      `FiniteMDP.from_env`.
+    - Classic control, MuJoCo and the resettable environments of `seals` are put into each state and stepped from there.
+    - An object or environment that has the methods of `GenerativeModel` is returned itself.
+
+    Anything else is refused: an environment that cannot be put into a state has no generative model, and a copy of one
+    need not be a copy of its simulator.
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> import numpy as np
+    >>> import lfd_gym as lfd
+    >>> model = lfd.as_generative_model(gym.make("CartPole-v1"))
+    >>> rng = np.random.default_rng(0)
+    >>> states = model.sample_initial(3, rng)
+    >>> model.sample_next(states, [0, 1, 1], rng).shape
+    (3, 4)
+    """
+    if isinstance(source, FiniteMDP):
+        return TabularModel.from_mdp(source)
+    env: Any = getattr(source, "unwrapped", source)
+    if isinstance(env, GenerativeModel):
+        return env
+    if _offers(env, "transitions", "initial_distribution") or _offers(env, "P", "initial_state_distrib"):
+        # The discount is not part of a generative model; any value serves.
+        return TabularModel.from_mdp(FiniteMDP.from_env(env, discount=0.5))
+    if isinstance(env, CLASSIC_CONTROL):
+        return ClassicControlModel(env)
+    if _offers(env, *ResettableModel.METHODS):
+        return ResettableModel(env)
+    if _offers(env, "set_state", "_get_obs", "model", "data") and not hasattr(
+        env, "sim"
+    ):  # sim: mujoco_py, v3 and older
+        return MujocoModel(env)
+    missing = [f"{name}()" for name in _MODEL_METHODS if not hasattr(env, name)]
+    missing += [name for name in _MODEL_SPACES if not hasattr(env, name)]
+    raise TypeError(
+        f"source {source} cannot be put into a state by any way known here: it has neither a table of transitions, nor "
+        f"seals' transition(state, action), nor MuJoCo's set_state(qpos, qvel), and is none of Gymnasium's classic "
+        f"control environments. To use it, add to its class what it lacks of lfd_gym.GenerativeModel: "
+        f"{', '.join(missing)}; lfd_gym.testing.check_generative_model then checks them."
+    )
+
+
+def _offers(env: Any, *names: str) -> bool:
+    return all(hasattr(env, name) for name in names)

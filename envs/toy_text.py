@@ -1,0 +1,47 @@
+"""Costs of environments with finitely many states, from their rewards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from lfd_gym.validation import FloatArray
+
+
+def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
+    """Return the (S·A,) expected cost of each pair, −E[reward], of a tabular environment.
+
+    The pairs are those of ``FiniteMDP.from_env(env, …)``: where episodes can end, the last A entries, all zero, belong
+    to the absorbing state. The scale is the environment's own; `lfd_gym.normalise_costs` brings costs to [−1, 1].
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> from lfd_gym import FiniteMDP, reward_cost
+    >>> env = gym.make("FrozenLake-v1", is_slippery=False)
+    >>> mdp = FiniteMDP.from_env(env, discount=0.9)
+    >>> cost = reward_cost(env)
+    >>> cost.shape == (mdp.n_states * mdp.n_actions,)
+    True
+    >>> round(mdp.plan(cost).values[0], 6)  # the goal is six moves away: −(1 − γ) γ⁵
+    -0.059049
+    """
+    source: Any = env.unwrapped
+    if hasattr(source, "transitions") and hasattr(source, "cost_features"):
+        return np.array(source.cost_features[:, 0])
+    if not hasattr(source, "P"):
+        raise TypeError(
+            f"env {env} has no table of rewards: a tabular environment offers `cost_features` with the true cost in "
+            "column 0 (as lfd_gym's environments do) or `P` (as Gymnasium's toy_text does)"
+        )
+    table = source.P
+    n_actions = len(table[0])
+    costs = [
+        0.0 - sum(probability * reward for probability, _, reward, _ in table[state][action])
+        for state in range(len(table))
+        for action in range(n_actions)
+    ]
+    ends = any(end for actions in table.values() for outcomes in actions.values() for *_, end in outcomes)
+    return np.array(costs + [0.0] * (n_actions * ends))
