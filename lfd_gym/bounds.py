@@ -19,6 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
+from lfd_gym.rollout_estimates import horizon_for
 from lfd_gym.saddle_point import SaddlePointProblem
 from lfd_gym.validation import discount_factor
 
@@ -157,11 +158,6 @@ def trajectories_for(n_costs: int, accuracy: float, delta: float) -> int:
     """
     _check_delta(delta)
     return ceil(2 * log(2 * n_costs / delta) / accuracy**2)
-
-
-def horizon_for(discount: float, accuracy: float) -> int:
-    """Return the least horizon with γ^horizon ≤ ``accuracy``: what the rest of a trajectory is worth at most."""
-    return max(1, ceil(log(1 / accuracy) / log(1 / discount)))
 
 
 def theorem_1(size: ProblemSize, accuracy: float, delta: float, *, coherent: bool = False) -> Guarantee:

@@ -1,0 +1,246 @@
+"""Certificates: how far a trained policy can be from the expert, and how much of that is the features' fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import log, sqrt
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from lfd_gym.approximation import ApproximationError, point_approximation_error
+from lfd_gym.costs import CostClass, cost_distance
+from lfd_gym.generative_model import GenerativeModel
+from lfd_gym.occupancy_features import TabularOccupancyFeatures
+from lfd_gym.residual_sampling import sample_residual
+from lfd_gym.rollout_estimates import estimate_costs
+from lfd_gym.saddle_point import SaddlePointProblem
+from lfd_gym.validation import FloatArray
+
+#: Probability of failure → bound on ‖ρ̂ − ρ_C(π_E)‖∞, e.g. ``FeatureExpectations.radius``.
+ExpertRadius: TypeAlias = Callable[[float], float]
+
+
+def exactly_known(delta: float) -> float:
+    """Return the radius of an expert whose feature expectations are known exactly: zero."""
+    return 0.0
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Bounds on a trained policy that hold together with probability at least ``1 - delta``.
+
+    Attributes
+    ----------
+    delta
+        Probability of failure. What was computed from the model is certain; demonstrations and rollouts are not.
+    evidence
+        What the bounds rest on.
+    cost_distance
+        δ_C(π̂, π_E) with the demonstrations' ρ̂ in place of the expert's.
+    cost_distance_bound
+        Upper bound of the true δ_C(π̂, π_E) = max over the class of ρ_c(π̂) − ρ_c(π_E), whatever the features are.
+    residual, residual_bound
+        The saddle-point residual with ρ̂, and an upper bound of the true one; None for a policy without weights.
+    approximation
+        The terms of Proposition 4 at this point, if they were computed: residual + their sum bounds
+        δ_C(π̂, π_E) − α* without looking at the policy itself.
+    """
+
+    delta: float
+    evidence: str
+    cost_distance: float
+    cost_distance_bound: float
+    residual: float | None = None
+    residual_bound: float | None = None
+    approximation: ApproximationError | None = None
+
+    @property
+    def excess_bound(self) -> float | None:
+        """Proposition 4: upper bound of δ_C(π̂, π_E) − α*, from the residual and the approximation terms."""
+        if self.residual_bound is None or self.approximation is None:
+            return None
+        return self.residual_bound + self.approximation.total
+
+    def __str__(self) -> str:
+        rows = [("cost distance to the expert", self.cost_distance, self.cost_distance_bound)]
+        if self.residual is not None and self.residual_bound is not None:
+            rows.append(("saddle-point residual", self.residual, self.residual_bound))
+        lines = [
+            f"Certificate (probability {1 - self.delta:g}; {self.evidence})",
+            f"{'':36}{'found':>10}{'at most':>12}",
+        ]
+        lines += [f"  {name:34}{found:10.4f}{bound:12.4f}" for name, found, bound in rows]
+        if self.approximation is not None:
+            terms = self.approximation
+            for name, error, factor in (
+                ("features: distance of occupancies", terms.occupancy_error, terms.occupancy_factor),
+                ("features: distance of values", terms.value_error, terms.value_factor),
+            ):
+                lines.append(f"  {name:34}{error:10.4f}{error * factor:12.4f}  (times {factor:.4g})")
+            lines.append(f"  {'excess over the best policy':34}{'':10}{self.excess_bound:12.4f}")
+        return "\n".join(lines)
+
+
+def certify(
+    problem: SaddlePointProblem,
+    occupancy_weights: ArrayLike,
+    value_weights: ArrayLike,
+    cost_weights: ArrayLike,
+    *,
+    expert_radius: ExpertRadius,
+    delta: float,
+    policy: ArrayLike | None = None,
+    apprentice_occupancy: ArrayLike | None = None,
+) -> Certificate:
+    """Certify a point of a problem whose model is known: all but the demonstrations is exact.
+
+    Parameters
+    ----------
+    problem
+        With a known model.
+    occupancy_weights, value_weights, cost_weights
+        θ, λ, w.
+    expert_radius
+        How far ρ̂ may be from the expert's ρ, by probability of failure; `exactly_known` if it is not an estimate.
+    delta
+        Probability of failure.
+    policy
+        The (S, A) policy to certify; π_θ if not given.
+    apprentice_occupancy
+        (S, A) occupancy of an apprentice policy, needed for the approximation terms unless Φ is tabular, where every
+        occupancy is expressed exactly. The approximation terms are about π_θ and left out for another ``policy``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lfd_gym import FiniteMDP, SaddlePointProblem, solve_primal_dual_hybrid
+    >>> mdp = FiniteMDP([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], initial_distribution=[1.0, 0.0], discount=0.9)
+    >>> costs = np.array([[0.0], [0.0], [1.0], [1.0]])
+    >>> expert = mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel()
+    >>> problem = SaddlePointProblem.tabular(mdp, costs, costs.T @ expert)
+    >>> solution = solve_primal_dual_hybrid(problem)
+    >>> weights = solution.occupancy_weights, solution.value_weights, solution.cost_weights
+    >>> certificate = certify(problem, *weights, expert_radius=exactly_known, delta=0.05)
+    >>> bool(certificate.cost_distance_bound < 1e-4)
+    True
+    """
+    mdp, costs = problem.known_model()
+    theta, lam, w = (np.asarray(part, dtype=np.float64) for part in (occupancy_weights, value_weights, cost_weights))
+    table = problem.policy(theta) if policy is None else np.asarray(policy, dtype=np.float64)
+    difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_feature_expectations
+    distance = cost_distance(difference, problem.cost_class)
+    radius = _class_radius(expert_radius(delta), problem.n_costs, problem.cost_class)
+    residual = problem.saddle_point_residual(theta, lam, w)
+    approximation = None
+    tabular = isinstance(problem.occupancy_features, TabularOccupancyFeatures)
+    if policy is None and (apprentice_occupancy is not None or tabular):
+        target = mdp.occupancy(table) if apprentice_occupancy is None else apprentice_occupancy
+        approximation = point_approximation_error(problem, theta, lam, w, target)
+    return Certificate(
+        delta=delta,
+        evidence="known model",
+        cost_distance=distance,
+        cost_distance_bound=distance + radius,
+        residual=residual,
+        residual_bound=residual + 2 * radius,
+        approximation=approximation,
+    )
+
+
+def certify_from_samples(
+    problem: SaddlePointProblem,
+    model: GenerativeModel,
+    policy: Any,
+    *,
+    expert_radius: ExpertRadius,
+    delta: float,
+    n_rollouts: int,
+    horizon: int,
+    rng: np.random.Generator,
+    point: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
+    n_samples: int = 1_000_000,
+    n_per_column: int = 10_000,
+) -> Certificate:
+    """Certify a policy from fresh draws of a generative model, without knowing the model.
+
+    The bound on the cost distance assumes nothing about features or how the policy was found: it compares rollouts of
+    the policy with the demonstrations. All draws must be fresh: ``rng`` must not be one that the training used.
+
+    Parameters
+    ----------
+    problem
+        Gives the cost features, their class, ρ̂ and the discount.
+    model
+        To roll the policy out, and to bound the residual.
+    policy
+        Anything `lfd_gym.policies` can ask: an (S, A) array, or an object with ``action_probabilities`` or ``predict``.
+    expert_radius, delta
+        As for `certify`. The probability of failure is shared among demonstrations, rollouts and residual.
+    n_rollouts, horizon
+        Rollouts of the policy; each is cut after ``horizon`` actions, which adds γ^horizon to the bound.
+    rng
+        Drives all draws.
+    point
+        (θ, λ, w) to bound the residual of, or None.
+    n_samples, n_per_column
+        Draws for the residual, see `sample_residual`.
+    """
+    shares = 2 if point is None else 3
+    share = delta / shares
+    rollouts = estimate_costs(
+        policy,
+        model,
+        problem.pair_costs,
+        problem.discount,
+        n_rollouts=n_rollouts,
+        horizon=horizon,
+        deterministic=False,
+        rng=rng,
+    )
+    difference = rollouts.means - problem.expert_feature_expectations
+    distance = cost_distance(difference, problem.cost_class)
+    expert = _class_radius(expert_radius(share), problem.n_costs, problem.cost_class)
+    tail = problem.discount**horizon
+    radii = mean_radii(rollouts.returns, share / problem.n_costs) + tail
+    if problem.cost_class == "simplex":
+        distance_bound = float((difference + radii).max()) + expert
+    else:
+        distance_bound = distance + float(np.linalg.norm(radii)) + expert
+    residual = residual_bound = None
+    oracle_calls = rollouts.n_steps
+    if point is not None:
+        sampled = sample_residual(
+            problem, model, *point, n_samples=n_samples, n_per_column=n_per_column, delta=share, rng=rng
+        )
+        residual, residual_bound = sampled.estimate, sampled.bound + 2 * expert
+        oracle_calls += sampled.oracle_calls
+    return Certificate(
+        delta=delta,
+        evidence=f"{n_rollouts} rollouts, {oracle_calls} draws of the model",
+        cost_distance=distance,
+        cost_distance_bound=distance_bound,
+        residual=residual,
+        residual_bound=residual_bound,
+    )
+
+
+def mean_radii(draws: FloatArray, delta: float) -> FloatArray:
+    """Bound |sample mean − expectation| for every column of (n, k) draws in [−1, 1], each with probability 1 − δ.
+
+    The smaller of Hoeffding's and the empirical Bernstein bound (Maurer & Pontil 2009), each two-sided at δ/2.
+    """
+    n = len(draws)
+    hoeffding = sqrt(2 * log(4 / delta) / n)
+    if n < 2:
+        return np.full(draws.shape[1], hoeffding)
+    level = log(8 / delta)
+    bernstein = np.sqrt(2 * draws.var(axis=0, ddof=1) * level / n) + 14 * level / (3 * (n - 1))
+    return np.asarray(np.minimum(hoeffding, bernstein))
+
+
+def _class_radius(radius: float, n_costs: int, cost_class: CostClass) -> float:
+    """Largest |⟨w, ρ̂ − ρ⟩| over the class when ‖ρ̂ − ρ‖∞ ≤ ``radius``."""
+    return radius if cost_class == "simplex" else sqrt(n_costs) * radius
