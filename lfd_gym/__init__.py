@@ -4,57 +4,95 @@ Importing this package registers its environments. It imports neither torch nor 
 """
 
 from lfd_gym import envs, testing
+from lfd_gym.certificate import Certificate, certify, certify_from_samples
 from lfd_gym.cutting_plane import solve_cutting_plane
 from lfd_gym.demonstrations import Demonstrations
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.toy_text import reward_cost
 from lfd_gym.evaluation import Evaluation, evaluate
 from lfd_gym.exact_solution import ExactSolution
+from lfd_gym.explanation import ExplainingWeights, Explanation, explaining_weights, explains
 from lfd_gym.generative_model import GenerativeModel, TabularModel
 from lfd_gym.highs import LinearProgramError
 from lfd_gym.linear_program import LinearProgramSolution, solve_linear_program
 from lfd_gym.mdp import FiniteMDP, one_hot, policy_from_occupancy
+from lfd_gym.observation_features import RadialBasisFeatures, RandomFourierFeatures, TileValueFeatures
 from lfd_gym.occupancy_features import (
     EmpiricalOccupancyFeatures,
     FiniteOccupancyFeatures,
     OccupancyFeatures,
     TabularOccupancyFeatures,
+    TileOccupancyFeatures,
+    aggregated_occupancies,
     policy_occupancies,
+    rollout_occupancies,
+    soft_occupancies,
 )
 from lfd_gym.planning import Plan
+from lfd_gym.primal_dual_hybrid import HybridSolution, solve_primal_dual_hybrid
 from lfd_gym.provenance import Provenance
 from lfd_gym.saddle_point import SaddlePointProblem
-from lfd_gym.value_features import FiniteValueFeatures, TabularValueFeatures, ValueFeatures
+from lfd_gym.tiles import TileGrid
+from lfd_gym.value_features import (
+    FiniteValueFeatures,
+    TabularValueFeatures,
+    ValueFeatures,
+    aggregated_values,
+    optimal_values,
+    policy_values,
+    soft_values,
+)
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Certificate",
     "Demonstrations",
     "EmpiricalOccupancyFeatures",
     "Evaluation",
     "ExactSolution",
+    "ExplainingWeights",
+    "Explanation",
     "FiniteMDP",
     "FiniteOccupancyFeatures",
     "FiniteValueFeatures",
     "GenerativeModel",
+    "HybridSolution",
     "LinearProgramError",
     "LinearProgramSolution",
     "OccupancyFeatures",
     "Plan",
     "Provenance",
+    "RadialBasisFeatures",
+    "RandomFourierFeatures",
     "SaddlePointProblem",
     "TabularModel",
     "TabularOccupancyFeatures",
     "TabularValueFeatures",
+    "TileGrid",
+    "TileOccupancyFeatures",
+    "TileValueFeatures",
     "ValueFeatures",
+    "aggregated_occupancies",
+    "aggregated_values",
     "as_generative_model",
+    "certify",
+    "certify_from_samples",
     "envs",
     "evaluate",
+    "explaining_weights",
+    "explains",
     "one_hot",
+    "optimal_values",
     "policy_from_occupancy",
     "policy_occupancies",
+    "policy_values",
     "reward_cost",
+    "rollout_occupancies",
+    "soft_occupancies",
+    "soft_values",
     "solve_cutting_plane",
     "solve_linear_program",
+    "solve_primal_dual_hybrid",
     "testing",
 ]

@@ -21,7 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 from lfd_gym.bundle_master import bundle_master
 from lfd_gym.costs import CostClass
 from lfd_gym.exact_solution import ApprenticeshipProblem, ExactSolution, Status
-from lfd_gym.mdp import FiniteMDP, one_hot
+from lfd_gym.feature_planner import FeaturePlanner
+from lfd_gym.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray
 
 _LEVEL = 0.5
@@ -123,8 +124,9 @@ class _Search:
     def __init__(self, problem: ApprenticeshipProblem, tolerance: float) -> None:
         self.problem = problem
         self.tolerance = tolerance
+        self.planner = FeaturePlanner(problem)
         self.master = bundle_master(problem.cost_class, problem.n_costs)
-        self.policies: list[NDArray[np.integer]] = []  # actions of each policy, in the smallest integers that hold them
+        self.policies: list[NDArray[np.integer]] = []
         self.upper_bound = np.inf
         self.mixture = np.empty(0)
         self.target = _MASTER_GAP * tolerance
@@ -133,7 +135,6 @@ class _Search:
         zeros = np.zeros(problem.mdp.n_states)
         self._trivial = _DualPoint(np.zeros(problem.n_costs), zeros, self.master.known_lower_bound)
         self._best_queried = _DualPoint(self.master.first_weights, zeros, -np.inf)
-        self._last_values = zeros
 
     @property
     def best(self) -> _DualPoint:
@@ -152,26 +153,16 @@ class _Search:
 
     def query(self, weights: FloatArray) -> bool:
         """Call the planner at ``weights``; say whether that improved the lower bound or cut the weights off."""
-        mdp, problem = self.problem.mdp, self.problem
-        level = self.level if self.policies else -np.inf
-        accuracy = max(_PLANNER_ACCURACY * min(self.gap, 1.0), self.feature_tolerance)
-        plan = mdp.plan(problem.cost_features @ weights, accuracy, self._last_values)
-        self._last_values = plan.values
-        lower = float(mdp.initial_distribution @ plan.values - weights @ problem.expert) - plan.error_bound
-        improved = lower > self.best.lower_bound
-        if lower > self._best_queried.lower_bound:
-            self._best_queried = _DualPoint(weights, plan.values, lower)
-
-        pairs = np.arange(mdp.n_states) * mdp.n_actions + plan.actions
-        cut = self._state_occupancy(plan.actions) @ problem.cost_features[pairs] - problem.expert
-        self.policies.append(plan.actions.astype(np.min_scalar_type(mdp.n_actions - 1)))
-        self.master.add(cut)
+        level = self.level if self.policies else np.inf
+        planner_tolerance = max(_PLANNER_ACCURACY * min(self.gap, 1.0), self.feature_tolerance)
+        cut = self.planner.cut(weights, planner_tolerance, self.feature_tolerance)
+        useful = cut.lower_bound > self.best.lower_bound or float(weights @ cut.row) < level
+        if cut.lower_bound > self._best_queried.lower_bound:
+            self._best_queried = _DualPoint(weights, cut.values, cut.lower_bound)
+        self.policies.append(cut.actions)
+        self.master.add(cut.row)
         self.upper_bound, self.mixture = self.master.best_mixture()
-        return improved or float(weights @ cut) < level
-
-    def _state_occupancy(self, actions: NDArray[np.integer]) -> FloatArray:
-        mdp = self.problem.mdp
-        return np.asarray(mdp.occupancy(one_hot(actions, mdp.n_actions), self.feature_tolerance).sum(axis=1))
+        return useful
 
     def tighten(self) -> bool:
         """Ask for ten times the accuracy; False if that was done too often to help."""
@@ -187,7 +178,7 @@ class _Search:
         states = np.arange(mdp.n_states)
         for weight, actions in zip(self.mixture, self.policies, strict=True):
             if weight > 0:
-                occupancy[states, actions] += weight * self._state_occupancy(actions)
+                occupancy[states, actions] += weight * self.planner.state_occupancy(actions, self.feature_tolerance)
         # Weights that explain something are preferred to w = 0, which is optimal over the ball whenever α* = 0.
         informative = self.upper_bound - self._best_queried.lower_bound <= max(self.gap, self.target)
         point = self._best_queried if informative else self._trivial
