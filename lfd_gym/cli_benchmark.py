@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 
 import tyro
 
-from lfd_gym.benchmark import run_benchmark
-from lfd_gym.benchmark_spec import BenchmarkSpec
-from lfd_gym.engines import Engine, ProcessEngine, RayEngine
-from lfd_gym.presets import PAPER_COST_SEED, PAPER_COUNTS, PAPER_DISCOUNT, Preset, figure_spec, preset
-from lfd_gym.report import write_report
-from lfd_gym.reproduction import write_figure
-from lfd_gym.summary import format_summary, summarise
+from lfd_gym.benchmark.engines import Engine, ProcessEngine, RayEngine
+from lfd_gym.benchmark.presets import PAPER_COST_SEED, PAPER_COUNTS, PAPER_DISCOUNT, Preset, figure_spec, preset
+from lfd_gym.benchmark.report import write_report
+from lfd_gym.benchmark.reproduction import write_figure
+from lfd_gym.benchmark.runner import run_benchmark
+from lfd_gym.benchmark.spec import BenchmarkSpec
+from lfd_gym.benchmark.summary import format_summary, summarise
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Benchmark:
     """A benchmark of your own: a TOML file, or the spec.json of an earlier run."""
     retry_failed: bool = False
     """Run again what failed before."""
-    where: Annotated[EngineSettings, tyro.conf.arg(name="")] = EngineSettings()  # noqa: RUF009
+    where: Annotated[EngineSettings, tyro.conf.arg(name="")] = EngineSettings()
 
     def run(self) -> None:
         """Run what is missing, print the summary, write the report."""
@@ -88,12 +88,12 @@ class ReproduceFigure:
     discount: float = PAPER_DISCOUNT
     """The paper does not print it."""
     cost_seed: int = PAPER_COST_SEED
-    """Draws the costs; the default's expert reaches the paper's −0.3536 at the default discount."""
+    """Draws the costs; the default's expert reaches the paper's -0.3536 at the default discount."""
     counts: tuple[int, ...] = PAPER_COUNTS
     """Numbers of demonstrations."""
     runs: int = 20
     """Runs for each number."""
-    where: Annotated[EngineSettings, tyro.conf.arg(name="")] = EngineSettings()  # noqa: RUF009
+    where: Annotated[EngineSettings, tyro.conf.arg(name="")] = EngineSettings()
 
     def run(self) -> None:
         """Run what is missing and write the files."""

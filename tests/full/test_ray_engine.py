@@ -4,7 +4,7 @@ from pathlib import Path
 
 from engine_cases import square_or_misbehave
 
-from lfd_gym.engines import ProcessEngine, RayEngine
+from lfd_gym.benchmark.engines import ProcessEngine, RayEngine
 
 
 def test_ray_runs_and_survives_like_processes(monkeypatch):

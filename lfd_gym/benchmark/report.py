@@ -15,11 +15,11 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lfd_gym import figures
 from lfd_gym.atomic_files import replacing_file
-from lfd_gym.benchmark_results import ResultsFolder
-from lfd_gym.policy_maps import policy_maps
-from lfd_gym.summary import SummaryRow, samples_of, seconds_of, summarise
+from lfd_gym.benchmark import figures
+from lfd_gym.benchmark.policy_maps import policy_maps
+from lfd_gym.benchmark.results import ResultsFolder
+from lfd_gym.benchmark.summary import SummaryRow, samples_of, seconds_of, summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -220,7 +220,7 @@ def _section(title: str, content: str, anchor: str) -> str:
 
 
 def _page(body: str) -> str:
-    assets = resources.files("lfd_gym") / "report_assets"
+    assets = resources.files("lfd_gym.benchmark") / "report_assets"
     style, script = ((assets / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

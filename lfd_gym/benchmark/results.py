@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from lfd_gym.atomic_files import replacing_file
-from lfd_gym.benchmark_spec import BenchmarkSpec
+from lfd_gym.benchmark.spec import BenchmarkSpec
 from lfd_gym.validation import FloatArray
 
 Row = dict[str, Any]

@@ -7,7 +7,7 @@ from typing import Literal
 import gymnasium as gym
 
 from lfd_gym.baselines import learner_names
-from lfd_gym.benchmark_spec import BenchmarkSpec, EnvironmentSpec, LearnerSpec
+from lfd_gym.benchmark.spec import BenchmarkSpec, EnvironmentSpec, LearnerSpec
 
 Preset = Literal["quick", "paper", "full"]
 

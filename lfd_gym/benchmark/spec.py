@@ -181,7 +181,7 @@ class BenchmarkSpec:
 
     @classmethod
     def from_file(cls, path: str | Path) -> BenchmarkSpec:
-        """Read a spec from a TOML file (``[[environments]]``, ``[[learners]]`` and the rest), or from a ``spec.json``."""
+        """Read a spec from a TOML file (``[[environments]]``, ``[[learners]]`` and the rest) or a ``spec.json``."""
         file = Path(path)
         reader = json if file.suffix == ".json" else tomllib
         try:

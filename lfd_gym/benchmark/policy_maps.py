@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lfd_gym.benchmark_results import ResultsFolder
-from lfd_gym.benchmark_world import World
+from lfd_gym.benchmark.results import ResultsFolder
+from lfd_gym.benchmark.world import World
 from lfd_gym.envs.gridworld import StochasticGridworldEnv
 from lfd_gym.envs.rendering import render_grid
 

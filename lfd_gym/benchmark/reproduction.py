@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lfd_gym import figures
 from lfd_gym.atomic_files import replacing_file
-from lfd_gym.benchmark_results import ResultsFolder
+from lfd_gym.benchmark import figures
+from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.validation import FloatArray
 
 if TYPE_CHECKING:

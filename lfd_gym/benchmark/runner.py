@@ -19,10 +19,10 @@ from typing import Any
 from tqdm import tqdm
 
 from lfd_gym.baselines import Task, make_learner, run_learner
-from lfd_gym.benchmark_results import ResultsFolder
-from lfd_gym.benchmark_spec import BenchmarkSpec, Cell
-from lfd_gym.benchmark_world import World
-from lfd_gym.engines import Engine
+from lfd_gym.benchmark.engines import Engine
+from lfd_gym.benchmark.results import ResultsFolder
+from lfd_gym.benchmark.spec import BenchmarkSpec, Cell
+from lfd_gym.benchmark.world import World
 from lfd_gym.evaluation import evaluate
 from lfd_gym.feature_expectations import feature_expectations
 from lfd_gym.policies import policy_table

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from lfd_gym.benchmark_results import ResultsFolder
-from lfd_gym.benchmark_spec import BenchmarkSpec, EnvironmentSpec, LearnerSpec
+from lfd_gym.benchmark.results import ResultsFolder
+from lfd_gym.benchmark.spec import BenchmarkSpec, EnvironmentSpec, LearnerSpec
 
 GRID = EnvironmentSpec("grid4", "lfd_gym/StochasticGridworld-v0", discount=0.9, horizon=20, kwargs={"size": 4})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lfd_gym.benchmark_spec import named_stream
+from lfd_gym.benchmark.spec import named_stream
 from lfd_gym.statistics import Interval, bootstrap_interval, interquartile_mean
 from lfd_gym.validation import FloatArray
 

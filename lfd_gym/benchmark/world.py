@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from lfd_gym.benchmark_spec import Cell, EnvironmentSpec, named_stream
+from lfd_gym.benchmark.spec import Cell, EnvironmentSpec, named_stream
 from lfd_gym.collection import collect
 from lfd_gym.costs import normalise_costs
 from lfd_gym.demonstrations import Demonstrations
