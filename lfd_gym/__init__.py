@@ -5,13 +5,22 @@ Importing this package registers its environments. It imports neither torch nor 
 
 from lfd_gym import envs, testing
 from lfd_gym.certificate import Certificate, certify, certify_from_samples
+from lfd_gym.collection import collect
+from lfd_gym.costs import normalise_costs
 from lfd_gym.cutting_plane import solve_cutting_plane
 from lfd_gym.demonstrations import Demonstrations
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.toy_text import reward_cost
 from lfd_gym.evaluation import Evaluation, evaluate
 from lfd_gym.exact_solution import ExactSolution
+from lfd_gym.experts import mixture_policy, noisy_policy, soft_optimal_policy
 from lfd_gym.explanation import ExplainingWeights, Explanation, explaining_weights, explains
+from lfd_gym.feature_expectations import (
+    FeatureExpectations,
+    feature_expectations,
+    required_horizon,
+    required_trajectories,
+)
 from lfd_gym.generative_model import GenerativeModel, TabularModel
 from lfd_gym.highs import LinearProgramError
 from lfd_gym.linear_program import LinearProgramSolution, solve_linear_program
@@ -53,6 +62,7 @@ __all__ = [
     "ExactSolution",
     "ExplainingWeights",
     "Explanation",
+    "FeatureExpectations",
     "FiniteMDP",
     "FiniteOccupancyFeatures",
     "FiniteValueFeatures",
@@ -78,18 +88,26 @@ __all__ = [
     "as_generative_model",
     "certify",
     "certify_from_samples",
+    "collect",
     "envs",
     "evaluate",
     "explaining_weights",
     "explains",
+    "feature_expectations",
+    "mixture_policy",
+    "noisy_policy",
+    "normalise_costs",
     "one_hot",
     "optimal_values",
     "policy_from_occupancy",
     "policy_occupancies",
     "policy_values",
+    "required_horizon",
+    "required_trajectories",
     "reward_cost",
     "rollout_occupancies",
     "soft_occupancies",
+    "soft_optimal_policy",
     "soft_values",
     "solve_cutting_plane",
     "solve_linear_program",

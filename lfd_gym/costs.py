@@ -41,6 +41,28 @@ def check_cost_features(name: str, cost_features: ArrayLike, n_pairs: int) -> Fl
     return features
 
 
+def normalise_costs(cost_features: ArrayLike) -> FloatArray:
+    """Divide each feature that leaves [−1, 1] by its largest absolute value; the others stay as they are.
+
+    Signs and zeros are kept, so costs at an absorbing state stay zero. A weight w_i learned for the result is
+    w_i / max(1, max |c_i|) for the feature as it was.
+
+    Parameters
+    ----------
+    cost_features
+        (S·A, n_c), or (S·A,) for one cost.
+
+    Examples
+    --------
+    >>> normalise_costs([[4.0, 0.5], [-8.0, 0.0]])
+    array([[ 0.5,  0.5],
+           [-1. ,  0. ]])
+    """
+    array = np.asarray(cost_features, dtype=np.float64)
+    features = finite_array("cost_features", array, (None,) * max(1, min(array.ndim, 2)))
+    return np.asarray(features / np.maximum(1.0, np.abs(features).max(axis=0, initial=0.0)))
+
+
 def cost_distance(difference: FloatArray, cost_class: CostClass) -> float:
     """Maximise ⟨w, difference⟩ over the class."""
     return float(difference.max() if cost_class == "simplex" else np.linalg.norm(difference))
