@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from lfd_gym.approximation import nearest_occupancy, nearest_values
 from lfd_gym.saddle_point import SaddlePointProblem
 from lfd_gym.validation import FloatArray
-from lfd_gym.value_features import ValueFeatures
+from lfd_gym.value_features import TabularValueFeatures, ValueFeatures
 
 REQUIRED_COHERENCE = 2.0
 
@@ -58,6 +58,8 @@ def coherence(problem: SaddlePointProblem) -> Coherence:
     """
     mdp, _ = problem.known_model()
     phi, psi = problem.finite_features()
+    if problem.value_domain == "box" and isinstance(psi, TabularValueFeatures):
+        return Coherence(problem.value_radius, problem.value_radius)  # b‖r‖₁/‖r‖₁, at every θ
     columns = phi.matrix.toarray()
     flows = (columns.reshape(mdp.n_states, mdp.n_actions, -1).sum(axis=1)) - mdp.discount * (
         mdp.transitions.T @ columns
@@ -66,16 +68,16 @@ def coherence(problem: SaddlePointProblem) -> Coherence:
     candidates = [*violations.T, violations.mean(axis=1)]
     upper = min(_ratio(problem, violation) for violation in candidates)
     left, singular, _ = np.linalg.svd(violations, full_matrices=False)
-    basis = left[:, singular > 1e-10 * max(singular[0], 1e-300)]
-    if basis.shape[1] == 0 or singular[0] < 1e-10:
+    if singular[0] < 1e-10:  # every column is an occupancy measure
         return Coherence(np.inf, np.inf)
+    basis = left[:, singular > 1e-10 * singular[0]]
     image = psi.matrix.T @ basis  # ΨᵀQ
-    rank_possible = image.shape[0] >= basis.shape[1]
-    smallest = float(np.linalg.svd(image, compute_uv=False)[-1]) if rank_possible else 0.0
+    full_rank = image.shape[0] >= basis.shape[1]
+    smallest = float(np.linalg.svd(image, compute_uv=False)[-1]) if full_rank else 0.0
     is_ball = problem.value_domain == "ball"
     radius = problem.value_radius / (np.sqrt(psi.n_features) if is_ball else 1.0)
     lower = radius * smallest / np.sqrt(mdp.n_states)
-    return Coherence(min(lower, upper), upper)
+    return Coherence(min(float(lower), upper), upper)
 
 
 def _ratio(problem: SaddlePointProblem, violation: FloatArray) -> float:

@@ -8,6 +8,7 @@ as numbers, (S·A, n_μ), and the products Φθ (``combine``) and Φᵀf (``inne
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -171,10 +172,30 @@ class EmpiricalOccupancyFeatures:
         return f"EmpiricalOccupancyFeatures(n_features={self.n_features}, n_pairs={self.offsets[-1]})"
 
 
+@dataclass(frozen=True)
+class TilePolicy:
+    """A policy that is constant on the tiles of a grid over states, for models whose observations are the states.
+
+    Attributes
+    ----------
+    grid
+        The tiles.
+    table
+        (n_tiles, A), rows are distributions over actions.
+    """
+
+    grid: TileGrid
+    table: FloatArray
+
+    def action_probabilities(self, observations: ArrayLike) -> FloatArray:
+        """Return the distributions over actions for a batch of states, (n, A)."""
+        return np.asarray(self.table[self.grid.index(observations)])
+
+
 class TileOccupancyFeatures:
     """Φ over a box of states and finitely many actions: column g·A + a is uniform over tile g, with action a.
 
-    The density of μ_θ is constant on tiles, so the policy π_θ is a table over tiles (``action_probabilities``).
+    The density of μ_θ is constant on tiles, so the policy π_θ is a table over tiles.
 
     Parameters
     ----------
@@ -201,10 +222,10 @@ class TileOccupancyFeatures:
         states[ended] = np.nan
         return states, columns % self.n_actions
 
-    def action_probabilities(self, weights: FloatArray, states: ArrayLike) -> FloatArray:
-        """π_θ(·|x) for a batch of states, (n, A); uniform where μ_θ vanishes."""
-        table = policy_from_occupancy(weights[: self.grid.n_tiles * self.n_actions].reshape(-1, self.n_actions))
-        return np.asarray(table[self.grid.index(states)])
+    def policy(self, weights: FloatArray) -> TilePolicy:
+        """π_θ(a|x) ∝ μ_θ(x, a); uniform where μ_θ vanishes."""
+        masses = weights[: self.grid.n_tiles * self.n_actions].reshape(-1, self.n_actions)
+        return TilePolicy(self.grid, policy_from_occupancy(masses))
 
     def __repr__(self) -> str:
         return f"TileOccupancyFeatures(n_features={self.n_features}, n_actions={self.n_actions})"
