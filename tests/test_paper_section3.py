@@ -190,7 +190,7 @@ def test_corollary_1_an_optimal_expert_with_its_true_cost_is_a_saddle_point(prob
 def test_corollary_1_leaves_a_constant_of_the_values_open():
     """As printed, a saddle point over the simplex of μ has u_A = V*; but the Lagrangian does not see a constant.
 
-    ⟨μ, T*(u + k)⟩ − ⟨ν₀, u + k⟩ = ⟨μ, T*u⟩ − ⟨ν₀, u⟩ for every distribution μ, so u_A = V* + k as far as ‖u‖∞ ≤ 1 allows.
+    ⟨μ, T*(u + k)⟩ − ⟨ν₀, u + k⟩ = ⟨μ, T*u⟩ − ⟨ν₀, u⟩ for every distribution μ, so u_A = V* + k if ‖u‖∞ ≤ 1 allows it.
     """
     mdp = FiniteMDP(np.array([[[0.5, 0.5]], [[0.5, 0.5]]]), initial_distribution=[0.5, 0.5], discount=0.9)
     costs = np.array([[0.5], [-0.5]])
