@@ -10,10 +10,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
-from lfd_gym.envs.tabular import FiniteEnv
+from lfd_gym.envs.rendering import Picture, Window, render_grid, render_text
+from lfd_gym.envs.tabular import FiniteEnv, integer_at_least
+from lfd_gym.envs.vector import FiniteVectorEnv
 from lfd_gym.validation import FloatArray
 
 ACTIONS = ("up", "down", "left", "right")
@@ -37,6 +41,8 @@ class StochasticGridworldEnv(FiniteEnv):
         Number of cost vectors. The first ones do not depend on how many there are.
     cost_seed
         Seed of the cost vectors: the same seed and size give the same costs, whatever ``reset`` is seeded with.
+    render_mode
+        ``"rgb_array"``, ``"ansi"``, ``"human"`` (a window; needs pygame) or None.
 
     Examples
     --------
@@ -50,6 +56,8 @@ class StochasticGridworldEnv(FiniteEnv):
     (17, (5,))
     """
 
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 8}  # noqa: RUF012
+
     def __init__(
         self,
         *,
@@ -57,17 +65,21 @@ class StochasticGridworldEnv(FiniteEnv):
         intended_probability: float = 0.7,
         n_costs: int = 5,
         cost_seed: int = 0,
+        render_mode: str | None = None,
     ) -> None:
-        self.size = _integer("size", size, at_least=1)
+        self.size = integer_at_least("size", size, 1)
         self.intended_probability = _probability("intended_probability", intended_probability)
+        self.n_costs = integer_at_least("n_costs", n_costs, 1)
+        self.cost_seed = integer_at_least("cost_seed", cost_seed, 0)
         #: (S, n_c) costs of the states.
-        self.state_costs = random_state_costs(
-            self.size**2,
-            _integer("n_costs", n_costs, at_least=1),
-            np.random.default_rng(_integer("cost_seed", cost_seed, at_least=0)),
-        )
-        pairs = (self.size**2, len(ACTIONS), n_costs)
+        self.state_costs = random_state_costs(self.size**2, self.n_costs, np.random.default_rng(self.cost_seed))
+        pairs = (self.size**2, len(ACTIONS), self.n_costs)
         super().__init__(np.broadcast_to(self.state_costs[:, None, :], pairs))
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise ValueError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
+        self.render_mode = render_mode
+        self._overlay: dict[str, ArrayLike | None] = {}
+        self._window: Window | None = None
 
     @cached_property
     def transitions(self) -> sp.csr_array:
@@ -83,6 +95,34 @@ class StochasticGridworldEnv(FiniteEnv):
     def state_features(self) -> FloatArray:
         """(S, n_c) costs of the states, the same for every action."""
         return self.state_costs
+
+    def set_overlay(self, policy: ArrayLike | None = None, occupancy: ArrayLike | None = None) -> None:
+        """Have ``render`` show a policy's arrows, an occupancy's heat, both, or (without arguments) neither."""
+        self._overlay = {"policy": policy, "occupancy": occupancy}
+
+    def picture(self, policy: ArrayLike | None = None, occupancy: ArrayLike | None = None) -> Picture:
+        """Paint the true cost, the agent if there is one, and the given policy and occupancy; see `render_grid`."""
+        return render_grid(self.state_costs[:, 0], self.size, self._state, policy, occupancy)
+
+    def render(self) -> Any:
+        """Return the picture (``rgb_array``) or the text (``ansi``), or show a window (``human``)."""
+        if self.render_mode == "ansi":
+            return render_text(self.state_costs[:, 0], self.size, self._state, **self._overlay)
+        if self.render_mode == "rgb_array":
+            return self.picture(**self._overlay)
+        if self.render_mode == "human":
+            if self._window is None:
+                self._window = Window("lfd_gym/StochasticGridworld-v0")
+            self._window.show(self.picture(**self._overlay), self.metadata["render_fps"])
+            return None
+        gym.logger.warn("render() does nothing without a render_mode, e.g. gym.make(..., render_mode='rgb_array')")
+        return None
+
+    def close(self) -> None:
+        """Close the window of the ``human`` mode."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
 
     def _draw_initial(self) -> int:
         return int(self.np_random.integers(self.n_states))
@@ -103,6 +143,13 @@ class StochasticGridworldEnv(FiniteEnv):
         return state + 1 if column < self.size - 1 else state
 
 
+def stochastic_gridworlds(
+    num_envs: int = 1, max_episode_steps: int | None = None, **parameters: Any
+) -> FiniteVectorEnv:
+    """Make copies of one `StochasticGridworldEnv` with the given parameters, stepped together."""
+    return FiniteVectorEnv(StochasticGridworldEnv(**parameters), num_envs, max_episode_steps)
+
+
 def random_state_costs(n_states: int, n_costs: int, rng: np.random.Generator) -> FloatArray:
     """Draw (S, n_c) state costs: 0, −1 and 1 with probabilities 0.8, 0.1 and 0.1."""
     uniforms = rng.random((n_costs, n_states))  # one cost after the other: adding one leaves the others as they were
@@ -120,7 +167,7 @@ def gridworld_transitions(size: int, intended_probability: float = 0.7) -> sp.cs
     >>> gridworld_transitions(2, 0.7).toarray()[0]  # up from the top left corner: up and left stay there
     array([0.8, 0.1, 0.1, 0. ])
     """
-    n = _integer("size", size, at_least=1)
+    n = integer_at_least("size", size, 1)
     intended = _probability("intended_probability", intended_probability)
     states = np.arange(n * n, dtype=np.int64)
     row, column = np.divmod(states, n)
@@ -138,12 +185,6 @@ def gridworld_transitions(size: int, intended_probability: float = 0.7) -> sp.cs
     offsets = np.concatenate([[0], np.cumsum(positive.sum(axis=2).ravel())])
     columns = np.broadcast_to(successors[:, None, :], probabilities.shape)[positive]
     return sp.csr_array((probabilities[positive], columns, offsets), shape=(4 * n * n, n * n))
-
-
-def _integer(name: str, value: Any, at_least: int) -> int:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < at_least:
-        raise ValueError(f"{name} must be an integer of at least {at_least}, got {value!r}")
-    return int(value)
 
 
 def _probability(name: str, value: Any) -> float:

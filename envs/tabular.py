@@ -203,3 +203,10 @@ def index_below(name: str, value: Any, size: int) -> int:
     if not 0 <= index < size:
         raise ValueError(f"{name} must lie in [0, {size}), got {index}")
     return index
+
+
+def integer_at_least(name: str, value: Any, smallest: int) -> int:
+    """Return ``value`` as an integer of at least ``smallest``, or say why it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
+        raise ValueError(f"{name} must be an integer of at least {smallest}, got {value!r}")
+    return int(value)
