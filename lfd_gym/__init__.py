@@ -38,6 +38,7 @@ from lfd_gym.occupancy_features import (
     soft_occupancies,
 )
 from lfd_gym.planning import Plan
+from lfd_gym.plug_in import PlugInSolution, solve_plug_in
 from lfd_gym.primal_dual_hybrid import HybridSolution, solve_primal_dual_hybrid
 from lfd_gym.provenance import Provenance
 from lfd_gym.saddle_point import SaddlePointProblem
@@ -72,6 +73,7 @@ __all__ = [
     "LinearProgramSolution",
     "OccupancyFeatures",
     "Plan",
+    "PlugInSolution",
     "Provenance",
     "RadialBasisFeatures",
     "RandomFourierFeatures",
@@ -111,6 +113,7 @@ __all__ = [
     "soft_values",
     "solve_cutting_plane",
     "solve_linear_program",
+    "solve_plug_in",
     "solve_primal_dual_hybrid",
     "testing",
 ]
