@@ -23,6 +23,7 @@ from lfd_gym.validation import FloatArray, finite_array
 from lfd_gym.value_features import TabularValueFeatures
 
 _MAX_CUTS = 200
+_FIT_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def nearest_values(problem: SaddlePointProblem, values: ArrayLike) -> Fit:
     """Minimise ‖Ψλ + k − V‖∞ over λ in the problem's domain and constants k.
 
     Over the box a linear program. Over the ball, tabular features have a direct search; for others the ball is cut out
-    of a box by tangent planes until the solution is inside it, or, after many cuts, is scaled into it.
+    of a box by tangent planes until scaling the solution into it costs at most 1e-6, or after many cuts.
     """
     _, psi = problem.finite_features()
     target = finite_array("values", values, (psi.n_states,))
@@ -182,7 +183,7 @@ def nearest_values(problem: SaddlePointProblem, values: ArrayLike) -> Fit:
         error = _half_span(target - psi.combine(inside))
         if error < best.error:
             best = Fit(error, 0.0, inside)
-        if best.error <= lower_bound + 1e-9:
+        if best.error <= lower_bound + _FIT_TOLERANCE:
             break
         cuts.append(lam / norm)
     return Fit(best.error, min(lower_bound, best.error), best.weights)

@@ -289,7 +289,7 @@ def test_nearest_values_beats_every_other_point_and_is_feasible(case):
         assert np.linalg.norm(fit.weights) <= radius * (1 + 1e-9)
     else:
         assert np.abs(fit.weights).max() <= problem.value_radius * (1 + 1e-9)
-    assert fit.lower_bound >= fit.error - 1e-6
+    assert fit.lower_bound >= fit.error - 2e-6
     for _ in range(30):
         assert error(random_point(problem, rng)[1]) >= fit.lower_bound - 1e-9
 
