@@ -18,6 +18,7 @@ import tyro
 
 import lfd_gym
 from lfd_gym.atomic_files import replacing_file
+from lfd_gym.cli_benchmark import Benchmark, Report, ReproduceFigure
 from lfd_gym.envs.rendering import Picture, render_grid
 from lfd_gym.mdp import FiniteMDP
 
@@ -90,7 +91,27 @@ def write_png(path: Path, picture: Picture) -> None:
         imsave(unfinished, picture, format="png")
 
 
-AnyCommand = Annotated[Envs, tyro.conf.subcommand("envs")] | Annotated[Show, tyro.conf.subcommand("show")]
+AnyReproduction = Annotated[ReproduceFigure, tyro.conf.subcommand("figure")]
+
+
+@dataclass(frozen=True)
+class Reproduce:
+    """Repeat an experiment of the paper."""
+
+    what: AnyReproduction
+
+    def run(self) -> None:
+        """Run the chosen experiment."""
+        self.what.run()
+
+
+AnyCommand = (
+    Annotated[Envs, tyro.conf.subcommand("envs")]
+    | Annotated[Show, tyro.conf.subcommand("show")]
+    | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    | Annotated[Report, tyro.conf.subcommand("report")]
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -96,14 +96,17 @@ def _run_pool(
     with tempfile.TemporaryDirectory(prefix="lfd-gym-") as folder:
         notes = Path(folder)
         pool = ProcessPoolExecutor(max_workers=n_workers, env=SINGLE_THREADED)
+        completed = False
         try:
             indices = {pool.submit(_noted, function, item, time_limit, notes / str(i)): i for i, item in items.items()}
             for future in cf.as_completed(indices):
                 if future.exception() is not None:
                     break
                 yield indices[future], future.result()
+            else:
+                completed = True
         finally:
-            pool.shutdown(wait=True, kill_workers=True)
+            pool.shutdown(wait=True, kill_workers=not completed)
         under_way = {int(note.name): time.time() - float(note.read_text()) for note in notes.iterdir()}
         too_long = {index for index, seconds in under_way.items() if seconds >= time_limit}
         for index in under_way:

@@ -63,7 +63,7 @@ def curves_over_demonstrations(rows: Sequence[Row], styles: dict[str, Style], na
         low, high = [min(c) for c in costs], [max(c) for c in costs]
         band = axes.fill_between(counts, low, high, color=style.color, alpha=0.12, linewidth=0)
         band.set_gid(f"{name}~{learner}~band")
-    axes.set_xscale("log")
+    _log_counts(axes, sorted({row["n_demonstrations"] for row in rows}))
     _expert_line(axes, rows)
     return figure
 
@@ -159,7 +159,7 @@ def paper_figure(table: FloatArray, expert_cost: float) -> Figure:
         label="mean ± standard deviation",
     )
     axes.axhline(expert_cost, color=_COLOURS[1], linestyle="--", label="expert")
-    axes.set_xscale("log")
+    _log_counts(axes, [int(n) for n in count])
     axes.legend(fontsize=9)
     return figure
 
@@ -176,6 +176,13 @@ def _axes(x_label: str, y_label: str) -> tuple[Figure, Axes]:
     axes.grid(alpha=0.25)
     axes.spines[["top", "right"]].set_visible(False)
     return figure, axes
+
+
+def _log_counts(axes: Axes, counts: Sequence[int]) -> None:
+    """Put numbers of demonstrations on a logarithmic axis, written out."""
+    axes.set_xscale("log")
+    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.set_xticks([], minor=True)
 
 
 def _line(style: Style) -> dict[str, Any]:

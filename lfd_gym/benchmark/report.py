@@ -124,16 +124,15 @@ def _overall_charts(charts: _Charts, rows: Sequence[Row], styles: dict[str, figu
     parts = [
         charts.add("profile", figures.profiles(rows, styles), "Performance profile over all runs: higher is better."),
         charts.add(
-            "samples",
-            figures.scatter_over(rows, styles, samples_of, "environment steps + generative draws", "samples"),
-            "Score of each run against the samples it drew (learners that draw none are not shown).",
-        ),
-        charts.add(
             "seconds",
             figures.scatter_over(rows, styles, seconds_of, "seconds of learning", "seconds"),
             "Score of each run against the time it took.",
         ),
     ]
+    if any(samples_of(row) > 0 for row in rows):
+        figure = figures.scatter_over(rows, styles, samples_of, "environment steps + generative draws", "samples")
+        caption = "Score of each run against the samples it drew (learners that draw none are not shown)."
+        parts.append(charts.add("samples", figure, caption))
     if any(row["facts"].get("certified_distance") is not None for row in rows):
         caption = "Certified upper bounds against true distances: a dot below the line would be a broken promise."
         parts.append(charts.add("certificates", figures.certificates(rows, styles), caption))

@@ -1,0 +1,93 @@
+"""The report in a real browser: no errors, the table sorts, learners can be hidden, pictures are there, phones fit."""
+
+import shutil
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+
+from lfd_gym.benchmark import BenchmarkSpec, EnvironmentSpec, LearnerSpec, ProcessEngine, run_benchmark
+from lfd_gym.benchmark.report import write_report
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("chromium") is None or shutil.which("chromedriver") is None,
+    reason="needs chromium and chromedriver (Debian: apt-get install chromium chromium-driver)",
+)
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    spec = BenchmarkSpec(
+        environments=(EnvironmentSpec("grid5", "lfd_gym/StochasticGridworld-v0", 0.9, 30, {"size": 5}),),
+        learners=tuple(LearnerSpec(name) for name in ("random", "cutting_plane", "expert", "tabular_bc")),
+        n_demonstrations=(2, 20),
+        seeds=(0, 1),
+    )
+    results = run_benchmark(spec, tmp_path_factory.mktemp("run"), ProcessEngine(2), progress_bar=False)
+    return write_report(results.path)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    options = webdriver.ChromeOptions()
+    for flag in ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-background-networking"):
+        options.add_argument(flag)
+    options.add_argument(f"--user-data-dir={tmp_path_factory.mktemp('profile')}")
+    options.binary_location = shutil.which("chromium")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+def first_column(browser):
+    return [cell.text for cell in browser.find_elements(By.CSS_SELECTOR, "#summary-table tbody td:first-child")]
+
+
+def test_page_works_in_a_browser(page, browser):
+    browser.set_window_size(1280, 900)
+    browser.get(page.as_uri())
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    names = sorted(first_column(browser))
+    assert names == ["cutting_plane", "expert", "random", "tabular_bc"]
+    header = browser.find_element(By.CSS_SELECTOR, "#summary-table th:first-child button")
+    header.click()
+    assert first_column(browser) == names
+    header.click()
+    assert first_column(browser) == names[::-1]
+    browser.find_element(By.CSS_SELECTOR, "#summary-table th:nth-child(2) button").click()
+    assert first_column(browser)[0] == "random"  # by score, ascending
+
+
+def test_legend_hides_and_shows_a_learner_in_every_chart(page, browser):
+    browser.get(page.as_uri())
+    parts = [
+        part
+        for part in browser.find_elements(By.CSS_SELECTOR, "svg g[id]")
+        if "~tabular_bc~" in part.get_attribute("id")
+    ]
+    others = [
+        part for part in browser.find_elements(By.CSS_SELECTOR, "svg g[id]") if "~random~" in part.get_attribute("id")
+    ]
+    assert len(parts) >= 3
+    button = browser.find_element(By.CSS_SELECTOR, '.legend button[data-learner="tabular_bc"]')
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert {part.value_of_css_property("display") for part in parts} == {"none"}
+    assert "none" not in {part.value_of_css_property("display") for part in others}
+    button.click()
+    assert "none" not in {part.value_of_css_property("display") for part in parts}
+
+
+def test_pictures_are_not_empty(page, browser):
+    browser.get(page.as_uri())
+    images = browser.find_elements(By.TAG_NAME, "img")
+    assert len(images) == 4
+    assert all(browser.execute_script("return arguments[0].naturalWidth", image) > 50 for image in images)
+
+
+def test_page_fits_a_phone(page, browser):
+    browser.set_window_size(500, 900)  # Chromium's narrowest window
+    browser.get(page.as_uri())
+    width = browser.execute_script("return document.documentElement.scrollWidth")
+    assert width <= browser.execute_script("return window.innerWidth")

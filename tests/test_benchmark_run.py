@@ -1,0 +1,121 @@
+"""A benchmark runs, resumes after a kill with the results of an undisturbed run, and keeps its failures."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from lfd_gym.benchmark import (
+    BenchmarkSpec,
+    EnvironmentSpec,
+    LearnerSpec,
+    ProcessEngine,
+    ResultsFolder,
+    format_summary,
+    run_benchmark,
+    summarise,
+)
+from lfd_gym.benchmark.report import write_report
+
+GRID = EnvironmentSpec("grid5", "lfd_gym/StochasticGridworld-v0", 0.9, 30, {"size": 5})
+LAKE = EnvironmentSpec("lake", "FrozenLake-v1", 0.95, 50)
+
+
+def spec(**changes):
+    axes = {
+        "environments": (GRID, LAKE),
+        "learners": (LearnerSpec("expert"), LearnerSpec("random"), LearnerSpec("tabular_bc")),
+        "n_demonstrations": (2, 20),
+        "seeds": (0, 1, 2),
+    }
+    return BenchmarkSpec(**(axes | changes))
+
+
+def without_times(rows):
+    """Leave out what two runs of the same cell may differ in."""
+    plain = json.loads(json.dumps(rows))
+    for row in plain:
+        row["provenance"].pop("revision")  # the sources may be committed between the two runs
+        for key in ("wall_seconds", "cpu_seconds", "peak_memory_mb"):
+            row["evaluation"]["resources"].pop(key)
+    return plain
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    return run_benchmark(spec(), tmp_path_factory.mktemp("run"), ProcessEngine(2), progress_bar=False)
+
+
+def test_rows_make_sense(undisturbed):
+    rows = undisturbed.rows()
+    assert len(rows) == 36
+    assert {row["status"] for row in rows} == {"ok"}
+    for row in rows:
+        score = row["evaluation"]["normalised_score"]
+        assert score == pytest.approx({"expert": 1.0, "random": 0.0}.get(row["learner"], score), abs=1e-9)
+        assert row["facts"]["certified_distance"] >= row["evaluation"]["cost_distance"]
+        assert {"config", "revision", "machine", "versions"} == set(row["provenance"])
+    assert undisturbed.policy(rows[0]["cell"]).sum(axis=1) == pytest.approx(1.0)
+
+
+def test_results_do_not_depend_on_order_or_workers(undisturbed, tmp_path):
+    turned = spec(seeds=(2, 0, 1), learners=(LearnerSpec("tabular_bc"), LearnerSpec("expert"), LearnerSpec("random")))
+    other = run_benchmark(turned, tmp_path, ProcessEngine(1), progress_bar=False)
+    by_cell = {row["cell"]: row for row in without_times(other.rows())}
+    assert without_times(undisturbed.rows()) == [by_cell[row["cell"]] for row in undisturbed.rows()]
+
+
+def test_killed_and_resumed_it_ends_like_an_undisturbed_run(undisturbed, tmp_path):
+    (tmp_path / "spec.json").write_text(json.dumps(spec().to_dict()))
+    code = """
+import sys
+from lfd_gym.benchmark import BenchmarkSpec, ProcessEngine, run_benchmark
+run_benchmark(BenchmarkSpec.from_file(sys.argv[1]), sys.argv[2], ProcessEngine(2))
+"""
+    command = [sys.executable, "-c", code, str(tmp_path / "spec.json"), str(tmp_path / "out")]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
+    results = tmp_path / "out" / "results.jsonl"
+    deadline = time.time() + 120
+    while time.time() < deadline and not (results.exists() and results.stat().st_size > 0):
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    before = len(ResultsFolder.open(tmp_path / "out").rows())
+    assert 0 < before < 36
+    resumed = run_benchmark(spec(), tmp_path / "out", ProcessEngine(2), progress_bar=False)
+    assert without_times(resumed.rows()) == without_times(undisturbed.rows())
+    for row in resumed.rows():
+        np.testing.assert_array_equal(resumed.policy(row["cell"]), undisturbed.policy(row["cell"]))
+
+
+def test_a_failing_learner_is_recorded_and_can_be_retried(tmp_path):
+    broken = spec(environments=(GRID,), learners=(LearnerSpec("expert"), LearnerSpec("no_such_learner")), seeds=(0,))
+    results = run_benchmark(broken, tmp_path, ProcessEngine(1), progress_bar=False)
+    failed = [row for row in results.rows() if row["status"] == "failed"]
+    assert [row["learner"] for row in failed] == ["no_such_learner"] * 2
+    assert "there is no learner 'no_such_learner'" in failed[0]["error"]
+    assert "no_such_learner" in write_report(tmp_path).read_text()
+    again = run_benchmark(broken, tmp_path, ProcessEngine(1), retry_failed=True, progress_bar=False)
+    assert len(again.rows()) == 4
+
+
+def test_summary_orders_by_score(undisturbed):
+    summary = summarise(undisturbed.rows())
+    assert [entry.learner for entry in summary] == ["expert", "tabular_bc", "random"]
+    assert summary[1].score.low <= summary[1].score.value <= summary[1].score.high
+    assert summary[1].n_runs == 12
+    assert "tabular_bc" in format_summary(summary)
+
+
+def test_report_is_one_page_with_everything_inside(undisturbed):
+    page = write_report(undisturbed.path).read_text()
+    assert page.count("<svg") >= 4
+    assert page.count("data:image/png;base64,") == 3  # a map of each learner on the gridworld
+    for outside in ('src="http', 'href="http', "@import", "url(http"):
+        assert outside not in page
+    assert {path.suffix for path in (undisturbed.path / "figures").iterdir()} == {".png", ".svg"}
