@@ -63,7 +63,7 @@ class Show:
         if self.env_id.split(":")[-1] == "lfd_gym/StochasticGridworld-v0":
             picture = self._gridworld()
         else:
-            env = gym.make(self.env_id, render_mode="rgb_array")
+            env: Any = gym.make(self.env_id, render_mode="rgb_array")
             env.reset(seed=self.seed)
             picture = np.asarray(env.render(), dtype=np.uint8)
             env.close()

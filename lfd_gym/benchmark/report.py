@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -84,25 +84,25 @@ def _head(results: ResultsFolder, rows: Sequence[Row]) -> str:
 
 
 def _summary(summary: Sequence[SummaryRow]) -> str:
-    columns = (
+    columns: tuple[tuple[str, str, Callable[[SummaryRow], Any], Callable[[Any], str]], ...] = (
         ("learner", "text", lambda r: r.learner, str),
-        ("score (IQM)", "number", lambda r: r.score.value, lambda v: f"{v:.3f}"),
-        ("95 % interval", "number", lambda r: r.score.low, None),
-        ("true gap", "number", lambda r: r.true_gap, lambda v: f"{v:+.4f}"),
-        ("distance to expert", "number", lambda r: r.cost_distance, lambda v: f"{v:.4f}"),
-        ("agreement", "number", lambda r: r.agreement, lambda v: f"{v:.1%}"),
-        ("samples", "number", lambda r: r.samples, lambda v: f"{v:,.0f}"),
-        ("seconds", "number", lambda r: r.seconds, lambda v: f"{v:.2f}"),
-        ("runs", "number", lambda r: r.n_runs, lambda v: f"{v:d}"),
+        ("score (IQM)", "number", lambda r: r.score.value, "{:.3f}".format),
+        ("95 % low", "number", lambda r: r.score.low, "{:.3f}".format),
+        ("95 % high", "number", lambda r: r.score.high, "{:.3f}".format),
+        ("true gap", "number", lambda r: r.true_gap, "{:+.4f}".format),
+        ("distance to expert", "number", lambda r: r.cost_distance, "{:.4f}".format),
+        ("agreement", "number", lambda r: r.agreement, "{:.1%}".format),
+        ("samples", "number", lambda r: r.samples, "{:,.0f}".format),
+        ("seconds", "number", lambda r: r.seconds, "{:.2f}".format),
+        ("runs", "number", lambda r: r.n_runs, "{:d}".format),
     )
     head = "".join(f'<th data-sort="{kind}"><button type="button">{name}</button></th>' for name, kind, _, _ in columns)
     lines = []
     for entry in summary:
         cells = []
         for _, _, value_of, text_of in columns:
-            value: Any = value_of(entry)
-            text = f"[{entry.score.low:.3f}, {entry.score.high:.3f}]" if text_of is None else text_of(value)
-            cells.append(f'<td data-value="{html.escape(str(value))}">{html.escape(text)}</td>')
+            value = value_of(entry)
+            cells.append(f'<td data-value="{html.escape(str(value))}">{html.escape(text_of(value))}</td>')
         lines.append(f"<tr>{''.join(cells)}</tr>")
     return (
         '<div class="table"><table id="summary-table">'
