@@ -181,7 +181,7 @@ def feature_expectations(
         sums = _sums_of_function(demonstrations, cost_features, gamma)
     else:
         table, rows = _finite_features(demonstrations, cost_features)
-        sums = _discounted_sums(table, rows, demonstrations.offsets, gamma)
+        sums = discounted_sums(table, rows, demonstrations.offsets, gamma)
     unseen = np.where(demonstrations.terminated, 0.0, gamma**demonstrations.lengths)
     if truncation == "rescale":
         if (unseen == 1).any():
@@ -274,13 +274,13 @@ def _sums_of_function(demonstrations: Demonstrations, features: Any, discount: f
         values = features(seen[rows], demonstrations.actions[rows])
         table = check_cost_features("cost_features(observations, actions)", values, n_rows)
         local = offsets[first : last + 1] - offsets[first]
-        sums.append(_discounted_sums(np.ascontiguousarray(table), np.arange(n_rows), local, discount))
+        sums.append(discounted_sums(np.ascontiguousarray(table), np.arange(n_rows), local, discount))
         first = last
     return np.concatenate(sums)
 
 
 @jit
-def _discounted_sums(table: FloatArray, rows: IntArray, offsets: IntArray, discount: float) -> FloatArray:
+def discounted_sums(table: FloatArray, rows: IntArray, offsets: IntArray, discount: float) -> FloatArray:
     """(1−γ) Σ_t γ^t table[rows[t]] over each trajectory."""
     n_trajectories = offsets.size - 1
     sums = np.zeros((n_trajectories, table.shape[1]))

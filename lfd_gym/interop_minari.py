@@ -56,8 +56,8 @@ def create_dataset(
     from minari.dataset.minari_dataset import parse_dataset_id
     from minari.dataset.minari_storage import MinariStorage
     from minari.namespace import create_namespace, list_local_namespaces
-    from minari.storage.datasets_root_dir import get_dataset_path
 
+    path = dataset_path(dataset_id)
     if (demonstrations.lengths == 0).any():
         empty = int(np.argmin(demonstrations.lengths))
         raise ValueError(f"trajectory {empty} has no actions, which Minari does not allow: leave it out with select")
@@ -74,7 +74,7 @@ def create_dataset(
         "description": description,
         _OWN_KEY: {"horizon": demonstrations.horizon, "provenance": demonstrations.provenance.to_dict()},
     }
-    with replacing_folder(get_dataset_path(dataset_id), overwrite) as unfinished:
+    with replacing_folder(path, overwrite) as unfinished:
         (unfinished / "data").mkdir(parents=True)
         storage = MinariStorage.new(
             unfinished / "data",
@@ -119,6 +119,18 @@ def list_datasets() -> dict[str, Mapping[str, Any]]:
     }
 
 
+def dataset_path(dataset_id: str) -> Path:
+    """Return the folder of the local dataset of that name, whether or not there is one; refuse what is no name."""
+    _minari()
+    from minari.dataset.minari_dataset import DATASET_ID_RE
+    from minari.storage.datasets_root_dir import get_dataset_path
+
+    match = DATASET_ID_RE.fullmatch(dataset_id)
+    if match is None or match.group("version") is None:
+        raise ValueError(f"dataset_id must be of the form (namespace/)name-v0, got {dataset_id!r}")
+    return Path(get_dataset_path(dataset_id))
+
+
 def _minari() -> Any:
     try:
         import h5py  # noqa: F401  (Minari itself does not ask for what it stores with)
@@ -156,9 +168,8 @@ def _env_spec(provenance: Provenance) -> Any:
 def _refuse_missing_spaces(dataset_id: str) -> None:
     """Minari would make the environment that the dataset names to learn its spaces, that is, run code it names."""
     from minari.dataset.minari_storage import METADATA_FILE_NAME
-    from minari.storage.datasets_root_dir import get_dataset_path
 
-    path = Path(get_dataset_path(dataset_id)) / "data" / METADATA_FILE_NAME
+    path = dataset_path(dataset_id) / "data" / METADATA_FILE_NAME
     if not path.is_file():
         raise FileNotFoundError(f"there is no local Minari dataset {dataset_id!r} at {path.parent.parent}")
     metadata = json.loads(path.read_text())
