@@ -11,8 +11,8 @@ export MPLBACKEND ?= Agg
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
-demo: .venv/.installed  ## set up, run the main job, write its picture and table to out/demo
-	$(BIN)/python scripts/demo.py
+demo: .venv/.installed  ## set up, compare the learners on the paper's gridworld, write the report to out/demo
+	$(BIN)/lfd-gym benchmark --preset quick --out out/demo
 
 test: .venv/.installed  ## set up and run all tests
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS)

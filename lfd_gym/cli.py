@@ -19,6 +19,7 @@ import tyro
 import lfd_gym
 from lfd_gym.atomic_files import replacing_file
 from lfd_gym.cli_benchmark import Benchmark, Report, ReproduceFigure
+from lfd_gym.cli_demonstrations import Collect, Convert, Inspect
 from lfd_gym.envs.rendering import Picture, render_grid
 from lfd_gym.mdp import FiniteMDP
 
@@ -108,6 +109,9 @@ class Reproduce:
 AnyCommand = (
     Annotated[Envs, tyro.conf.subcommand("envs")]
     | Annotated[Show, tyro.conf.subcommand("show")]
+    | Annotated[Collect, tyro.conf.subcommand("collect")]
+    | Annotated[Inspect, tyro.conf.subcommand("inspect")]
+    | Annotated[Convert, tyro.conf.subcommand("convert")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Report, tyro.conf.subcommand("report")]
