@@ -25,8 +25,8 @@ def box_or_discrete_column(name: str, values: Any, length: int, space: gym.Space
     if column.shape != (length, *(space.shape or ())):
         raise ValueError(f"{name} must have shape {(length, *(space.shape or ()))}, got {column.shape}")
     if isinstance(space, gym.spaces.Discrete):
-        if column.size == 0:
-            return read_only(column.astype(np.int64))
+        if column.size == 0:  # an empty list is an array of floats
+            return column if np.issubdtype(column.dtype, np.integer) else read_only(column.astype(np.int64))
         if not np.issubdtype(column.dtype, np.integer):
             raise ValueError(f"{name} must be integers, got {column.dtype}")
         if column.min() < 0 or column.max() >= space.n:
@@ -71,7 +71,9 @@ def read_only(array: NDArray[Any]) -> NDArray[Any]:
 
 def same(one: Any, other: Any) -> bool:
     """Whether two columns agree bit by bit (so NaN equals NaN), or two other values are equal."""
-    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        if type(one) is not type(other):
+            return False
         same_form = one.dtype == other.dtype and one.shape == other.shape
         return same_form and np.ascontiguousarray(one).tobytes() == np.ascontiguousarray(other).tobytes()
     return bool(one == other)

@@ -63,6 +63,8 @@ def _draw_visits(demonstrations: Demonstrations, source: Any) -> Any:
         else:
             grid = visits[: shape[0] * shape[1]].reshape(shape)  # an absorbing state may follow
             figure.colorbar(axes.imshow(grid), ax=axes, label="visits")
+            axes.set_xticks([])
+            axes.set_yticks([])
     else:
         points = demonstrations.acted_on.reshape(demonstrations.n_transitions, -1)
         if points.shape[1] == 1:
