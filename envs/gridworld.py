@@ -13,8 +13,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym._jit import jit
 from lfd_gym.envs.rendering import Picture, Window, render_grid, render_text
 from lfd_gym.envs.tabular import FiniteEnv, integer_at_least
 from lfd_gym.envs.vector import FiniteVectorEnv
@@ -169,22 +170,44 @@ def gridworld_transitions(size: int, intended_probability: float = 0.7) -> sp.cs
     """
     n = integer_at_least("size", size, 1)
     intended = _probability("intended_probability", intended_probability)
-    states = np.arange(n * n, dtype=np.int64)
-    row, column = np.divmod(states, n)
     executed = np.full((4, 4), (1 - intended) / 3)  # (intended action, executed direction)
     np.fill_diagonal(executed, intended)
-    # The successors of a cell in increasing order, so that the CSR arrays are sorted without a sort.
-    up, down, left, right = range(4)
-    successors = np.stack([states - n, states - 1, states, states + 1, states + n], axis=1)  # (S, 5)
-    inside = np.stack([row > 0, row < n - 1, column > 0, column < n - 1], axis=1)  # (S, direction)
-    probabilities = np.empty((n * n, 4, 5))
-    for slot, direction in ((0, up), (1, left), (3, right), (4, down)):
-        probabilities[:, :, slot] = inside[:, direction, None] * executed[None, :, direction]
-    probabilities[:, :, 2] = ~inside @ executed.T
-    positive = probabilities > 0
-    offsets = np.concatenate([[0], np.cumsum(positive.sum(axis=2).ravel())])
-    columns = np.broadcast_to(successors[:, None, :], probabilities.shape)[positive]
-    return sp.csr_array((probabilities[positive], columns, offsets), shape=(4 * n * n, n * n))
+    n_pairs = 4 * n * n
+    index = np.int32 if 4 * n_pairs <= np.iinfo(np.int32).max else np.int64
+    offsets = np.zeros(n_pairs + 1, dtype=index)
+    successors = np.empty(4 * n_pairs, dtype=index)  # a pair has at most four successors
+    probabilities = np.empty(4 * n_pairs)
+    _fill_transitions(n, executed, offsets, successors, probabilities)
+    n_entries = offsets[-1]
+    return sp.csr_array((probabilities[:n_entries], successors[:n_entries], offsets), shape=(n_pairs, n * n))
+
+
+@jit
+def _fill_transitions(
+    n: int, executed: FloatArray, offsets: NDArray[Any], successors: NDArray[Any], probabilities: FloatArray
+) -> None:
+    """Write the arrays of a CSR matrix, the successors of each pair in increasing order."""
+    up, down, left, right, stay = 0, 1, 2, 3, 4
+    steps = np.array([-n, n, -1, 1, 0])
+    entry = 0
+    for state in range(n * n):
+        row, column = divmod(state, n)
+        inside = (row > 0, row < n - 1, column > 0, column < n - 1)
+        for action in range(4):
+            blocked = 0.0
+            for direction in range(4):
+                if not inside[direction]:
+                    blocked += executed[action, direction]
+            for direction in (up, left, stay, right, down):
+                if direction == stay:
+                    probability = blocked
+                else:
+                    probability = executed[action, direction] if inside[direction] else 0.0
+                if probability > 0:
+                    successors[entry] = state + steps[direction]
+                    probabilities[entry] = probability
+                    entry += 1
+            offsets[state * 4 + action + 1] = entry
 
 
 def _probability(name: str, value: Any) -> float:

@@ -170,16 +170,16 @@ class TabularEnv(FiniteEnv):
         return self._initial_distribution
 
     def _draw_initial(self) -> int:
-        return _invert(self._initial_cumulative, self.np_random.random())
+        return invert_cumulative(self._initial_cumulative, self.np_random.random())
 
     def _draw_next(self, state: int, action: int) -> int:
         pair = state * self.n_actions + action
         first, last = self._transitions.indptr[pair], self._transitions.indptr[pair + 1]
-        slot = _invert(np.cumsum(self._transitions.data[first:last]), self.np_random.random())
+        slot = invert_cumulative(np.cumsum(self._transitions.data[first:last]), self.np_random.random())
         return int(self._transitions.indices[first + slot])
 
 
-def _invert(cumulative: FloatArray, uniform: float) -> int:
+def invert_cumulative(cumulative: FloatArray, uniform: float) -> int:
     """Return the first index whose cumulative probability exceeds ``uniform``, rounding of the total aside."""
     return int(np.searchsorted(cumulative, uniform * cumulative[-1], side="right"))
 

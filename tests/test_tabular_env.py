@@ -12,6 +12,7 @@ from strategies import mdps_with_costs
 from lfd_gym import FiniteMDP
 from lfd_gym.envs import TabularEnv
 from lfd_gym.envs.examples import self_loops, stay_or_switch
+from lfd_gym.envs.tabular import invert_cumulative
 
 
 def corridor():
@@ -52,6 +53,14 @@ def test_draws_follow_the_arrays():
     ):
         assert counts[expected == 0].sum() == 0
         assert chisquare(counts[expected > 0], 2000 * expected[expected > 0]).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("law", [[0.0, 0.3, 0.7, 0.0], [0.0, 0.1, 0.2, 0.3, 0.4], [0.0, 1 / 3, 1 / 3, 1 / 3, 0.0]])
+def test_extreme_uniform_numbers_hit_possible_states(law):
+    positive = np.flatnonzero(law)
+    cumulative = np.cumsum(law)  # may miss 1 by rounding
+    assert invert_cumulative(cumulative, 0.0) == positive[0]
+    assert invert_cumulative(cumulative, np.nextafter(1.0, 0.0)) == positive[-1]
 
 
 def test_the_absorbing_state_ends_the_episode():
