@@ -11,7 +11,7 @@ import zipfile
 import gymnasium as gym
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -115,6 +115,7 @@ def test_nobody_can_change_them():
         demos.provenance.env_kwargs["size"] = 1
 
 
+@settings(deadline=None)
 @given(demonstrations(), st.randoms())
 def test_select_and_concatenate_are_inverse(demos, random):
     order = list(range(len(demos)))
@@ -180,6 +181,7 @@ def test_provenance_holds_json_only():
 # -- the file ---------------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None)
 @given(demos=demonstrations())
 def test_file_round_trip_is_exact(demos, tmp_path_factory):
     path = tmp_path_factory.mktemp("file") / "demos.npz"
