@@ -24,7 +24,7 @@ from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell
 from lfd_gym.benchmark.world import World
 from lfd_gym.evaluation import evaluate
-from lfd_gym.feature_expectations import feature_expectations
+from lfd_gym.feature_estimation import feature_expectations
 from lfd_gym.policies import policy_table
 from lfd_gym.validation import FloatArray
 
