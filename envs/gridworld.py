@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
-from lfd_gym.envs.rendering import Picture, Window, render_grid, render_text
+from lfd_gym.envs.rendering import Window, render_grid, render_text
 from lfd_gym.envs.tabular import FiniteEnv, integer_at_least
 from lfd_gym.envs.vector import FiniteVectorEnv
 from lfd_gym.validation import FloatArray
@@ -79,7 +79,7 @@ class StochasticGridworldEnv(FiniteEnv):
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise ValueError(f"render_mode must be one of {self.metadata['render_modes']} or None, got {render_mode!r}")
         self.render_mode = render_mode
-        self._overlay: dict[str, ArrayLike | None] = {}
+        self._overlay: dict[str, Any] = {}
         self._window: Window | None = None
 
     @cached_property
@@ -101,22 +101,18 @@ class StochasticGridworldEnv(FiniteEnv):
         """Have ``render`` show a policy's arrows, an occupancy's heat, both, or (without arguments) neither."""
         self._overlay = {"policy": policy, "occupancy": occupancy}
 
-    def picture(self, policy: ArrayLike | None = None, occupancy: ArrayLike | None = None) -> Picture:
-        """Paint the true cost, the agent if there is one, and the given policy and occupancy; see `render_grid`."""
-        return render_grid(self.state_costs[:, 0], self.size, self._state, policy, occupancy)
-
     def render(self) -> Any:
         """Return the picture (``rgb_array``) or the text (``ansi``), or show a window (``human``)."""
-        if self.render_mode == "ansi":
-            return render_text(self.state_costs[:, 0], self.size, self._state, **self._overlay)
-        if self.render_mode == "rgb_array":
-            return self.picture(**self._overlay)
-        if self.render_mode == "human":
-            if self._window is None:
-                self._window = Window("lfd_gym/StochasticGridworld-v0")
-            self._window.show(self.picture(**self._overlay), self.metadata["render_fps"])
+        if self.render_mode is None:
+            gym.logger.warn("render() does nothing without a render_mode, e.g. gym.make(..., render_mode='rgb_array')")
             return None
-        gym.logger.warn("render() does nothing without a render_mode, e.g. gym.make(..., render_mode='rgb_array')")
+        paint = render_text if self.render_mode == "ansi" else render_grid
+        frame: Any = paint(self.state_costs[:, 0], self.size, self._state, **self._overlay)
+        if self.render_mode != "human":
+            return frame
+        if self._window is None:
+            self._window = Window("lfd_gym/StochasticGridworld-v0")
+        self._window.show(frame, self.metadata["render_fps"])
         return None
 
     def close(self) -> None:

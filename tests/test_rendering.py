@@ -112,7 +112,7 @@ def test_modes_of_the_environment():
     both = render_grid(source.state_costs[:, 0], 4, agent=6, policy=policy, occupancy=occupancy)
     np.testing.assert_array_equal(env.render(), both)
     source.set_overlay()
-    np.testing.assert_array_equal(env.render(), source.picture())
+    np.testing.assert_array_equal(env.render(), render_grid(source.state_costs[:, 0], 4, agent=6))
 
     env = gym.make("lfd_gym/StochasticGridworld-v0", size=4, render_mode="ansi")
     env.reset(seed=0, options={"state": 6})
@@ -128,7 +128,7 @@ def test_window_shows_the_picture(monkeypatch):
     for action in (RIGHT, DOWN):
         env.step(action)  # draws by itself
         shown = pygame.surfarray.array3d(pygame.display.get_surface()).transpose(1, 0, 2)
-        np.testing.assert_array_equal(shown, env.picture())
+        np.testing.assert_array_equal(shown, render_grid(env.state_costs[:, 0], 4, agent=env.state))
     assert env.render() is None
     env.close()
     assert not pygame.display.get_init()
