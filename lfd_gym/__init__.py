@@ -15,7 +15,7 @@ from lfd_gym.evaluation import Evaluation, evaluate
 from lfd_gym.exact_solution import ExactSolution
 from lfd_gym.experts import mixture_policy, noisy_policy, soft_optimal_policy
 from lfd_gym.explanation import ExplainingWeights, Explanation, explaining_weights, explains
-from lfd_gym.feature_expectations import (
+from lfd_gym.feature_estimation import (
     FeatureExpectations,
     feature_expectations,
     required_horizon,

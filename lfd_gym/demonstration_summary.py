@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from lfd_gym.demonstrations import Demonstrations
-from lfd_gym.feature_expectations import discounted_sums
+from lfd_gym.feature_estimation import discounted_sums
 from lfd_gym.validation import FloatArray
 
 _CONFIDENCE = 0.95

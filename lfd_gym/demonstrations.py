@@ -219,9 +219,24 @@ class Demonstrations:
 
     def select(self, trajectories: ArrayLike) -> Demonstrations:
         """Return the trajectories with the given indices, e.g. ``demos.select(range(5))``."""
-        chosen = [self[int(k)] for k in np.asarray(trajectories)]
-        return Demonstrations.from_episodes(
-            chosen, self.observation_space, self.action_space, self.horizon, self.provenance
+        chosen = np.asarray(trajectories)
+        if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
+            raise ValueError(f"trajectories must be a vector of integers, got {trajectories!r}")
+        if chosen.size and (chosen.min() < 0 or chosen.max() >= len(self)):
+            raise IndexError(f"trajectories must lie in [0, {len(self)}), got {chosen.min()} to {chosen.max()}")
+        lengths = self.lengths[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
+        moved = self.offsets[chosen] + chosen - offsets[:-1] - np.arange(chosen.size)
+        seen = np.arange(offsets[-1] + chosen.size) + np.repeat(moved, lengths + 1)
+        return replace(
+            self,
+            observations=read_only(self.observations[seen]),
+            actions=read_only(self.actions[rows]),
+            offsets=offsets,
+            terminated=self.terminated[chosen],
+            truncated=self.truncated[chosen],
+            rewards=None if self.rewards is None else read_only(self.rewards[rows]),
         )
 
     @staticmethod

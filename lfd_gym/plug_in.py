@@ -17,7 +17,7 @@ from lfd_gym.collection import collect
 from lfd_gym.costs import CostClass, cost_distance
 from lfd_gym.cutting_plane import solve_cutting_plane
 from lfd_gym.exact_solution import ApprenticeshipProblem, ExactSolution
-from lfd_gym.feature_expectations import FeatureExpectations, feature_expectations
+from lfd_gym.feature_estimation import FeatureExpectations, feature_expectations
 from lfd_gym.generative_model import GenerativeModel
 from lfd_gym.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, discount_factor
