@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
-from scipy import stats
+from scipy.special import stdtrit
 
 from lfd_gym.demonstrations import Demonstrations
 from lfd_gym.feature_estimation import discounted_sums
@@ -54,6 +54,6 @@ def summary_lines(demonstrations: Demonstrations, discount: float | None = None)
 def _mean_with_interval(samples: FloatArray) -> str:
     if samples.size < 2:
         return f"{samples.mean():.4f} (one episode: no interval)"
-    quantile = stats.t.ppf((1 + _CONFIDENCE) / 2, samples.size - 1)
+    quantile = stdtrit(samples.size - 1, (1 + _CONFIDENCE) / 2)
     half = quantile * samples.std(ddof=1) / np.sqrt(samples.size)
     return f"{samples.mean():.4f} ± {half:.4f} (95 %)"

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from scipy.optimize import linprog
 
 from lfd_gym.validation import FloatArray
 
@@ -62,6 +61,8 @@ def solve_with_scipy(program: Program, method: str, time_limit: float | None) ->
         options["ipm_optimality_tolerance"] = _FEASIBILITY
     if time_limit is not None:
         options["time_limit"] = time_limit
+    from scipy.optimize import linprog  # slow to import, and needed here only
+
     solve: Any = linprog  # the stubs do not know sparse arrays
     result = solve(
         program.cost,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import stdtrit
 
 from lfd_gym.generative_model import GenerativeModel
 from lfd_gym.policies import Policy, draw_actions
@@ -47,7 +47,7 @@ class RolloutEstimate:
     def intervals(self, confidence: float) -> FloatArray:
         """(n_c, 2) intervals, each of the given confidence."""
         n = len(self.returns)
-        quantile = stats.t.ppf((1 + confidence) / 2, n - 1)
+        quantile = stdtrit(n - 1, (1 + confidence) / 2)  # of Student's distribution
         half = quantile * self.returns.std(axis=0, ddof=1) / np.sqrt(n) + self.truncation
         return np.stack([self.means - half, self.means + half], axis=1)
 

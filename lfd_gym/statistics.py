@@ -16,7 +16,6 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from lfd_gym.validation import FloatArray, finite_array
 
@@ -91,6 +90,8 @@ def bootstrap_interval(
     >>> interval.low < interval.value < interval.high
     True
     """
+    from scipy import stats  # slow to import, and needed here only
+
     matrix = _score_matrix("scores", scores)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
