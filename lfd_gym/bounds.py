@@ -17,9 +17,9 @@ by at most 2‖ρ̂ − ρ‖∞. Where these constants differ from the paper's,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import ceil, inf, log, sqrt
+from math import inf, log, sqrt
 
-from lfd_gym.rollout_estimates import horizon_for
+from lfd_gym.feature_estimation import required_horizon, required_trajectories
 from lfd_gym.saddle_point import SaddlePointProblem
 from lfd_gym.validation import discount_factor
 
@@ -151,20 +151,11 @@ def iterations_for(size: ProblemSize, accuracy: float, delta: float) -> int:
     return high
 
 
-def trajectories_for(n_costs: int, accuracy: float, delta: float) -> int:
-    """Return m so that n_c sample means are all within ``accuracy`` of their expectations with probability 1 − δ.
-
-    Hoeffding for discounted sums in [−1, 1]: m ≥ 2 ln(2 n_c/δ)/accuracy².
-    """
-    _check_delta(delta)
-    return ceil(2 * log(2 * n_costs / delta) / accuracy**2)
-
-
 def theorem_1(size: ProblemSize, accuracy: float, delta: float, *, coherent: bool = False) -> Guarantee:
     """Return what makes ρ_true(π̂) − ρ_true(π_E) ≤ ε + ε_approx + α* with probability ``1 - delta``.
 
-    Half of ε and of δ goes to the optimisation, half to the demonstrations: 2‖ρ̂ − ρ‖∞ ≤ ε/2, a quarter of which is the
-    truncation (γ^horizon ≤ ε/8) and a quarter chance (ε/8).
+    Half of ε and of δ goes to the optimisation, half to the demonstrations: ‖ρ̂ − ρ‖∞ ≤ ε/4, of which ε/8 is for the
+    truncation (γ^horizon ≤ ε/8) and ε/8 for chance.
 
     Parameters
     ----------
@@ -189,8 +180,8 @@ def theorem_1(size: ProblemSize, accuracy: float, delta: float, *, coherent: boo
     return Guarantee(
         n_iterations=n_iterations,
         step_size=paper_step_size(size, n_iterations),
-        n_trajectories=trajectories_for(size.n_costs, residual / 8, delta / 2),
-        horizon=horizon_for(size.discount, residual / 8),
+        n_trajectories=required_trajectories(residual / 4, size.n_costs, delta / 2),
+        horizon=required_horizon(residual / 4, size.discount),
         accuracy=accuracy,
         delta=delta,
     )

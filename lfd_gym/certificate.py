@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import log, sqrt
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lfd_gym.approximation import ApproximationError, point_approximation_error
+from lfd_gym.collection import collect
 from lfd_gym.costs import CostClass, cost_distance
+from lfd_gym.feature_estimation import feature_expectations
 from lfd_gym.generative_model import GenerativeModel
 from lfd_gym.occupancy_features import TabularOccupancyFeatures
 from lfd_gym.residual_sampling import sample_residual
-from lfd_gym.rollout_estimates import estimate_costs
 from lfd_gym.saddle_point import SaddlePointProblem
 from lfd_gym.validation import FloatArray
 
-#: Probability of failure → bound on ‖ρ̂ − ρ_C(π_E)‖∞, e.g. ``FeatureExpectations.radius``.
-ExpertRadius: TypeAlias = Callable[[float], float]
+#: Probability of failure → bounds on |ρ̂ − ρ_C(π_E)|, one number or (n_c,), e.g. ``FeatureExpectations.radius``.
+ExpertRadius: TypeAlias = Callable[[float], FloatArray | float]
 
 
 def exactly_known(delta: float) -> float:
@@ -131,8 +131,7 @@ def certify(
     theta, lam, w = (np.asarray(part, dtype=np.float64) for part in (occupancy_weights, value_weights, cost_weights))
     table = problem.policy(theta) if policy is None else np.asarray(policy, dtype=np.float64)
     difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_feature_expectations
-    distance = cost_distance(difference, problem.cost_class)
-    radius = _class_radius(expert_radius(delta), problem.n_costs, problem.cost_class)
+    radii = np.broadcast_to(expert_radius(delta), difference.shape)
     residual = problem.saddle_point_residual(theta, lam, w)
     approximation = None
     tabular = isinstance(problem.occupancy_features, TabularOccupancyFeatures)
@@ -142,10 +141,10 @@ def certify(
     return Certificate(
         delta=delta,
         evidence="known model",
-        cost_distance=distance,
-        cost_distance_bound=distance + radius,
+        cost_distance=cost_distance(difference, problem.cost_class),
+        cost_distance_bound=_largest_distance(difference, radii, problem.cost_class),
         residual=residual,
-        residual_bound=residual + 2 * radius,
+        residual_bound=residual + 2 * _class_radius(radii, problem.cost_class),
         approximation=approximation,
     )
 
@@ -176,11 +175,11 @@ def certify_from_samples(
     model
         To roll the policy out, and to bound the residual.
     policy
-        Anything `lfd_gym.policies` can ask: an (S, A) array, or an object with ``action_probabilities`` or ``predict``.
+        Anything `collect` takes: an (S, A) array, or an object with ``action_probabilities`` or ``predict``.
     expert_radius, delta
         As for `certify`. The probability of failure is shared among demonstrations, rollouts and residual.
     n_rollouts, horizon
-        Rollouts of the policy; each is cut after ``horizon`` actions, which adds γ^horizon to the bound.
+        Rollouts of the policy, each cut after ``horizon`` actions, which adds up to γ^horizon to the bound.
     rng
         Drives all draws.
     point
@@ -188,59 +187,37 @@ def certify_from_samples(
     n_samples, n_per_column
         Draws for the residual, see `sample_residual`.
     """
-    shares = 2 if point is None else 3
-    share = delta / shares
-    rollouts = estimate_costs(
-        policy,
-        model,
-        problem.pair_costs,
-        problem.discount,
-        n_rollouts=n_rollouts,
-        horizon=horizon,
-        deterministic=False,
-        rng=rng,
-    )
-    difference = rollouts.means - problem.expert_feature_expectations
-    distance = cost_distance(difference, problem.cost_class)
-    expert = _class_radius(expert_radius(share), problem.n_costs, problem.cost_class)
-    tail = problem.discount**horizon
-    radii = mean_radii(rollouts.returns, share / problem.n_costs) + tail
-    if problem.cost_class == "simplex":
-        distance_bound = float((difference + radii).max()) + expert
-    else:
-        distance_bound = distance + float(np.linalg.norm(radii)) + expert
+    share = delta / (2 if point is None else 3)
+    rollouts = collect(model, policy, n_rollouts, horizon, rng)
+    costs = problem.pair_costs if callable(problem.cost_features) else problem.cost_features
+    estimate = feature_expectations(rollouts, costs, problem.discount)
+    difference = estimate.values - problem.expert_feature_expectations
+    expert_radii = np.broadcast_to(expert_radius(share), difference.shape)
     residual = residual_bound = None
-    oracle_calls = rollouts.n_steps
+    oracle_calls = len(rollouts.actions)
     if point is not None:
         sampled = sample_residual(
             problem, model, *point, n_samples=n_samples, n_per_column=n_per_column, delta=share, rng=rng
         )
-        residual, residual_bound = sampled.estimate, sampled.bound + 2 * expert
+        residual = sampled.estimate
+        residual_bound = sampled.bound + 2 * _class_radius(expert_radii, problem.cost_class)
         oracle_calls += sampled.oracle_calls
     return Certificate(
         delta=delta,
         evidence=f"{n_rollouts} rollouts, {oracle_calls} draws of the model",
-        cost_distance=distance,
-        cost_distance_bound=distance_bound,
+        cost_distance=cost_distance(difference, problem.cost_class),
+        cost_distance_bound=_largest_distance(difference, estimate.radius(share) + expert_radii, problem.cost_class),
         residual=residual,
         residual_bound=residual_bound,
     )
 
 
-def mean_radii(draws: FloatArray, delta: float) -> FloatArray:
-    """Bound |sample mean − expectation| for every column of (n, k) draws in [−1, 1], each with probability 1 − δ.
-
-    The smaller of Hoeffding's and the empirical Bernstein bound (Maurer & Pontil 2009), each two-sided at δ/2.
-    """
-    n = len(draws)
-    hoeffding = sqrt(2 * log(4 / delta) / n)
-    if n < 2:
-        return np.full(draws.shape[1], hoeffding)
-    level = log(8 / delta)
-    bernstein = np.sqrt(2 * draws.var(axis=0, ddof=1) * level / n) + 14 * level / (3 * (n - 1))
-    return np.asarray(np.minimum(hoeffding, bernstein))
+def _class_radius(radii: FloatArray, cost_class: CostClass) -> float:
+    """Largest |⟨w, ρ̂ − ρ⟩| over the class when |ρ̂ − ρ| ≤ ``radii``."""
+    return float(radii.max() if cost_class == "simplex" else np.linalg.norm(radii))
 
 
-def _class_radius(radius: float, n_costs: int, cost_class: CostClass) -> float:
-    """Largest |⟨w, ρ̂ − ρ⟩| over the class when ‖ρ̂ − ρ‖∞ ≤ ``radius``."""
-    return radius if cost_class == "simplex" else sqrt(n_costs) * radius
+def _largest_distance(difference: FloatArray, radii: FloatArray, cost_class: CostClass) -> float:
+    """Largest cost distance of any vector within ``radii`` of ``difference``."""
+    furthest = difference + radii if cost_class == "simplex" else np.abs(difference) + radii
+    return cost_distance(furthest, cost_class)

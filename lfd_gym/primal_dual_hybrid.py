@@ -8,13 +8,15 @@ one in (λ, w) at the extrapolated θ. The points z = (θ, λ, w) are reflected 
     z ← (k+1)/(k+2) · (2 T(z) − z) + 1/(k+2) · anchor;
 
 whenever the exact residual of T(z) has fallen enough, T(z) becomes the new anchor and the step sizes are rebalanced to
-how far θ and λ moved. On problems with such sharp residuals this converges linearly (Lu & Yang; Applegate et al.). On
-the grids of the tests it needs half the steps of restarts from averages.
+how far the players moved. Over the box and the simplices, where the residual is sharp, this converges linearly (Lu &
+Yang; Applegate et al.); over a ball that binds it may be slower. On the grids of the tests it needs half the steps of
+restarts from averages.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -28,6 +30,9 @@ from lfd_gym.validation import FloatArray
 Point: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 _STEPS_BETWEEN_CHECKS = 40
+#: λ is the slow player, so most of what the step sizes may be together is its.
+_VALUE_SHARE = 0.9
+_LARGEST_CHANGE = 4.0
 
 
 @dataclass(frozen=True)
@@ -151,9 +156,9 @@ class _Run:
 
     def advance(self, n_steps: int) -> None:
         """Take ``n_steps`` steps, then restart if the residual has fallen enough or has stopped falling."""
-        # The steps converge if primal_step·(value_step·‖K‖² + cost_step·‖A‖²) ≤ 1; λ is the slow player.
-        value_step = 0.9 / (self.primal_step * self.flow_norm**2)
-        cost_step = 0.1 / (self.primal_step * self.cost_norm**2)
+        # The steps converge if primal_step·(value_step·‖K‖² + cost_step·‖A‖²) ≤ 1.
+        value_step = _VALUE_SHARE / (self.primal_step * self.flow_norm**2)
+        cost_step = (1 - _VALUE_SHARE) / (self.primal_step * self.cost_norm**2)
         matrix, transposed = self.matrix, self.transposed
         _steps(
             *(matrix.indptr, matrix.indices, matrix.data),
@@ -181,13 +186,18 @@ class _Run:
             self._restart(residual)
 
     def _rebalance(self) -> None:
-        """Move the primal step half the way (in logarithm) to the ratio of the distances travelled."""
-        occupancy, value, _ = (
+        """Move the primal step half the way (in logarithm) to where θ and (λ, w) travelled equally far.
+
+        Distances are those of the method: squares divided by the step sizes. The change is limited, because an epoch
+        in which one player hardly moved says little about the next.
+        """
+        occupancy, value, cost = (
             float(np.linalg.norm(new - old)) for new, old in zip(self.image, self.anchor, strict=True)
         )
-        if occupancy > 1e-14 and value > 1e-14:
-            wanted = occupancy / (np.sqrt(2) * value * self.flow_norm)
-            self.primal_step = float(np.sqrt(self.primal_step * wanted))
+        dual = np.hypot(self.flow_norm * value / sqrt(_VALUE_SHARE), self.cost_norm * cost / sqrt(1 - _VALUE_SHARE))
+        if occupancy > 1e-14 and dual > 1e-14:
+            change = sqrt(occupancy / dual / self.primal_step)
+            self.primal_step *= min(max(change, 1 / _LARGEST_CHANGE), _LARGEST_CHANGE)
 
 
 def _copy(point: Point) -> Point:

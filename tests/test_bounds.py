@@ -16,7 +16,6 @@ from lfd_gym.bounds import (
     paper_step_size,
     residual_bound,
     theorem_1,
-    trajectories_for,
 )
 
 FEW = settings(max_examples=25, deadline=None)
@@ -161,10 +160,10 @@ def test_algorithm_1_stays_below_its_bound_which_is_not_vacuous():
     costs = np.array([[1.0, 0.2], [0.3, -1.0], [-1.0, 0.5], [0.0, 1.0]])
     expert = costs.T @ mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel()
     problem = SaddlePointProblem.tabular(mdp, costs, expert, value_radius=2.0)
-    n_iterations = 40_000
+    n_iterations = 20_000
     bound = residual_bound(ProblemSize.of(problem), n_iterations, delta=0.05)
     start = problem.saddle_point_residual(np.full(4, 0.25), np.zeros(2), [0.5, 0.5])
-    for seed in range(3):
+    for seed in range(2):
         point = literal_algorithm_1(problem, n_iterations, np.random.default_rng(seed))
         assert problem.saddle_point_residual(*point) <= bound
     # Not vacuous: below the largest residual of the domain.
@@ -210,11 +209,6 @@ def test_freedman_solves_its_tail():
     variance, increment, delta = 7.0, 2.0, 0.01
     t = freedman(variance, increment, delta)
     np.testing.assert_allclose(np.exp(-(t**2) / (2 * variance + 2 * increment * t / 3)), delta)
-
-
-def test_hoeffding_for_demonstrations():
-    m = trajectories_for(n_costs=5, accuracy=0.1, delta=0.05)
-    assert 2 * 5 * np.exp(-m * 0.1**2 / 2) <= 0.05 < 2 * 5 * np.exp(-(m - 1) * 0.1**2 / 2)
 
 
 def test_iterations_are_the_smallest_that_do():

@@ -34,7 +34,6 @@ from lfd_gym.approximation import (
 from lfd_gym.bounds import ProblemSize, residual_bound, theorem_1
 from lfd_gym.feature_checks import coherence_ratio
 from lfd_gym.online_learning import average_regrets, per_round_loss
-from lfd_gym.rollout_estimates import horizon_for
 
 FEW = settings(max_examples=25, deadline=None)
 SMALL = {"max_states": 5, "max_actions": 3, "max_features": 3}
@@ -363,9 +362,8 @@ def test_theorem_1_demonstrations_of_the_paper_do_not_give_a_quarter_of_epsilon(
     paper_horizon = int(np.ceil(np.log(2 / accuracy) / (1 - discount))) + 1  # t = 0..H
     truncation = discount**paper_horizon  # of the constant cost 1
     assert accuracy / 4 < truncation <= accuracy / 2
-    ours = horizon_for(discount, accuracy / 8)
-    assert discount**ours <= accuracy / 8
     plan = theorem_1(ProblemSize(10, 5, 2.0, discount), accuracy, 0.05)
+    assert discount**plan.horizon <= accuracy / 8
     chance = np.sqrt(2 * np.log(2 * 5 / 0.025) / plan.n_trajectories)
     assert 2 * (chance + discount**plan.horizon) <= accuracy / 2 + 1e-12
 
