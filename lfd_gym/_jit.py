@@ -18,7 +18,7 @@ def jit(function: _F) -> _F:
     kernel = _with_source_stamps(numba.njit(cache=True, nogil=True)(function))
     # By itself, numba compiles anew when the file of a kernel changes, but not when the file of a kernel it calls does.
     # There is no public way to tell it; should the private one vanish, an uncached kernel is slower to start but right.
-    cache_file = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    cache_file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
     if not hasattr(cache_file, "_source_stamp"):
         return cast(_F, _with_source_stamps(numba.njit(nogil=True)(function)))
     cache_file._source_stamp = kernel.source_stamps
