@@ -249,7 +249,11 @@ def _vectorised(env: gym.Env[Any, Any], n_envs: int | None, n_trajectories: int)
         n_copies = min(n_trajectories, _MOST_FINITE_COPIES) if n_envs is None else n_envs
         yield FiniteVectorEnv(env.unwrapped, n_copies, env.spec.max_episode_steps)  # type: ignore[union-attr]
     elif n_envs in (None, 1):
-        yield gym.vector.SyncVectorEnv([lambda: env])
+        envs = gym.vector.SyncVectorEnv([lambda: env])
+        try:
+            yield envs
+        finally:
+            envs.closed = True  # else it would close the caller's environment when it is collected as garbage
     elif env.spec is None:
         raise ValueError(f"n_envs must be 1 for {env}: without a spec it cannot be copied")
     else:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import log_softmax, logsumexp
+from scipy.special import logsumexp, softmax
 
 from lfd_gym.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.validation import FloatArray, distribution
@@ -30,16 +30,16 @@ def noisy_policy(policy: ArrayLike, epsilon: float) -> FloatArray:
     return np.asarray((1 - epsilon) * rows + epsilon / rows.shape[1])
 
 
-def soft_optimal_policy(mdp: FiniteMDP, cost: ArrayLike, temperature: float, tolerance: float = 1e-10) -> FloatArray:
+def soft_optimal_policy(mdp: FiniteMDP, cost: ArrayLike, temperature: float, tolerance: float = 1e-8) -> FloatArray:
     """Return the policy that minimises the discounted cost minus ``temperature`` times its entropy.
 
-    It is π(a|x) ∝ exp(−Q(x, a) / ((1−γ)·temperature)) for the fixed point of
+    It is π(a|x) ∝ exp(−Q(x, a) / τ), τ = (1−γ)·temperature, for the fixed point of
 
-        Q(x, a) = (1−γ) c(x, a) + γ Σ_y P(y|x, a) V(y),
-        V(x) = −(1−γ)·temperature · log Σ_a exp(−Q(x, a) / ((1−γ)·temperature)),
+        Q(x, a) = (1−γ) c(x, a) + γ Σ_y P(y|x, a) V(y),        V(x) = −τ log [(1/A) Σ_a exp(−Q(x, a) / τ)],
 
-    the expert of maximum causal entropy for a temperature in the units of the cost. Towards 0 it becomes an optimal
-    policy, towards ∞ the uniform one. Found by soft policy iteration, whose values fall monotonically.
+    the expert of maximum causal entropy for a temperature in the units of the cost. (Entropy is counted relative to
+    that of the uniform policy: a constant that keeps V in the range of the costs.) Towards 0 it becomes an optimal
+    policy, towards ∞ the uniform one. Found by soft policy iteration.
 
     Parameters
     ----------
@@ -48,23 +48,22 @@ def soft_optimal_policy(mdp: FiniteMDP, cost: ArrayLike, temperature: float, tol
     temperature
         Positive.
     tolerance
-        Largest sup-norm distance of V from the fixed point, certified by its residual; rounding can keep it larger.
+        Largest sup-norm distance of V from the fixed point, by its residual; rounding limits it at high temperatures.
     """
     if not temperature > 0:
         raise ValueError(f"temperature must be positive, got {temperature}")
     costs = mdp.pair_cost(cost)
     scale = (1 - mdp.discount) * temperature
+    accuracy = max((1 - mdp.discount) * tolerance, 1e-13 * max(1.0, scale))
     values = np.zeros(mdp.n_states)
     while True:
         after = (mdp.transitions @ values).reshape(costs.shape)
         exponents = -((1 - mdp.discount) * costs + mdp.discount * after) / scale
-        log_policy = log_softmax(exponents, axis=1)
-        residual = np.abs(-scale * logsumexp(exponents, axis=1) - values).max()
-        policy = np.exp(log_policy)
-        rounding = 1e-13 * max(1.0, np.abs(values).max())  # values grow with the temperature
-        if residual <= max((1 - mdp.discount) * tolerance, rounding):
-            return np.asarray(policy / policy.sum(axis=1, keepdims=True))
-        values = mdp.value_function(policy, costs + temperature * log_policy)
+        log_total = logsumexp(exponents, axis=1, keepdims=True) - np.log(mdp.n_actions)
+        policy = softmax(exponents, axis=1)
+        if np.abs(-scale * log_total[:, 0] - values).max() <= accuracy:
+            return np.asarray(policy)
+        values = mdp.value_function(policy, costs + temperature * (exponents - log_total), tolerance / 4)
 
 
 def mixture_policy(mdp: FiniteMDP, policies: Sequence[ArrayLike], weights: ArrayLike) -> FloatArray:

@@ -105,5 +105,5 @@ def _pygame() -> Any:
         import pygame
     except ImportError as error:
         raise ImportError("an expert at the keyboard needs the 'human' extra: pip install 'lfd-gym[human]'") from error
-    pygame.init()
+    pygame.display.init()
     return pygame
