@@ -43,6 +43,7 @@ from lfd_gym.primal_dual_hybrid import HybridSolution, solve_primal_dual_hybrid
 from lfd_gym.provenance import Provenance
 from lfd_gym.saddle_point import SaddlePointProblem
 from lfd_gym.tiles import TileGrid
+from lfd_gym.validation import LfdGymWarning
 from lfd_gym.value_features import (
     FiniteValueFeatures,
     TabularValueFeatures,
@@ -69,6 +70,7 @@ __all__ = [
     "FiniteValueFeatures",
     "GenerativeModel",
     "HybridSolution",
+    "LfdGymWarning",
     "LinearProgramError",
     "LinearProgramSolution",
     "OccupancyFeatures",
