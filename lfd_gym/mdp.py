@@ -15,7 +15,6 @@ This module and the planner it calls are the only places where that normalisatio
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,9 +25,8 @@ from numpy.typing import ArrayLike
 
 from lfd_gym import planning
 from lfd_gym.planning import Plan
-from lfd_gym.validation import FloatArray, discount_factor, distribution, finite_array, policy_array
-
-_ROUNDING = 1e-8
+from lfd_gym.transitions import TransitionTable, canonical_transitions, table_transitions
+from lfd_gym.validation import FloatArray, IntArray, discount_factor, distribution, finite_array, policy_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +95,7 @@ class FiniteMDP:
     @classmethod
     def from_dict(
         cls,
-        table: Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]],
+        table: TransitionTable,
         initial_distribution: ArrayLike,
         discount: float,
     ) -> FiniteMDP:
@@ -106,26 +104,11 @@ class FiniteMDP:
         Duplicate successors are summed. A transition flagged ``terminated`` leads to one absorbing state, added as the
         last state if there is any such transition: in Taxi and CliffWalking the table itself goes on after the end.
         """
-        n_states = len(table)
-        n_actions = len(table[0])
-        ends = any(end for actions in table.values() for outcomes in actions.values() for *_, end in outcomes)
-        rows, columns, probabilities = [], [], []
-        for state in range(n_states):
-            if len(table[state]) != n_actions:
-                raise ValueError(f"table: state {state} has {len(table[state])} actions, state 0 has {n_actions}")
-            for action in range(n_actions):
-                for probability, successor, _, terminated in table[state][action]:
-                    rows.append(state * n_actions + action)
-                    columns.append(n_states if terminated else int(successor))
-                    probabilities.append(float(probability))
+        transitions, ends = table_transitions(table)
+        n_states = transitions.shape[1] - int(ends)
         initial = finite_array("initial_distribution", initial_distribution, (n_states,))
         if ends:
-            rows.extend(range(n_states * n_actions, (n_states + 1) * n_actions))
-            columns.extend([n_states] * n_actions)
-            probabilities.extend([1.0] * n_actions)
             initial = np.append(initial, 0.0)
-        total = n_states + int(ends)
-        transitions = sp.csr_array((probabilities, (rows, columns)), shape=(total * n_actions, total))
         return cls(transitions, initial, discount, absorbing_state=n_states if ends else None)
 
     @classmethod
@@ -167,25 +150,67 @@ class FiniteMDP:
 
     # -- policies -----------------------------------------------------------------------------------------------------
 
-    def occupancy(self, policy: ArrayLike, tolerance: float = 1e-12) -> FloatArray:
+    def occupancy(self, policy: ArrayLike, tolerance: float = 1e-10, start: ArrayLike | None = None) -> FloatArray:
         """μ_π, (S, A): the discounted visitation frequencies of ``policy``, summing to one.
 
-        The l1 error is at most ``tolerance``.
+        As `state_occupancy`, of which it is the joint distribution with the policy's actions.
         """
-        probabilities = policy_array("policy", policy, self.n_states, self.n_actions)
-        states = planning.state_occupancy(
-            self.transitions, probabilities, self.initial_distribution, self.discount, tolerance
-        )
+        chosen = self._policy(policy)
+        states = self.state_occupancy(chosen, tolerance, start)
+        probabilities = one_hot(chosen, self.n_actions) if chosen.ndim == 1 else chosen
         return np.asarray(states[:, None] * probabilities)
 
-    def value_function(self, policy: ArrayLike, cost: ArrayLike, tolerance: float = 1e-12) -> FloatArray:
-        """V^π_c, (S,), normalised by (1−γ), with sup-norm error at most ``tolerance``."""
-        probabilities = policy_array("policy", policy, self.n_states, self.n_actions)
-        return planning.policy_values(self.transitions, probabilities, self.pair_cost(cost), self.discount, tolerance)
+    def state_occupancy(
+        self, policy: ArrayLike, tolerance: float = 1e-10, start: ArrayLike | None = None
+    ) -> FloatArray:
+        """Σ_a μ_π(·, a), (S,): how often ``policy`` visits each state, discounted and normalised.
 
-    def expected_cost(self, policy: ArrayLike, cost: ArrayLike) -> float:
-        """ρ_c(π) = ⟨ν₀, V^π_c⟩, in [−1, 1] for costs in [−1, 1]."""
-        return float(self.initial_distribution @ self.value_function(policy, cost))
+        Parameters
+        ----------
+        policy
+            (S, A) probabilities, or (S,) integers: the action of a deterministic policy in each state.
+        tolerance
+            Largest certified l1 error; a warning says so if floating point does not allow it.
+        start
+            (S,) a guess of the result, e.g. that of a similar policy.
+        """
+        return planning.state_occupancy(
+            self.transitions,
+            self._policy(policy),
+            self.initial_distribution,
+            self.discount,
+            _positive("tolerance", tolerance),
+            self._start("start", start),
+        )
+
+    def value_function(
+        self, policy: ArrayLike, cost: ArrayLike, tolerance: float = 1e-10, start: ArrayLike | None = None
+    ) -> FloatArray:
+        """V^π_c, (S,), normalised by (1−γ).
+
+        Parameters
+        ----------
+        policy
+            (S, A) probabilities, or (S,) integers: the action of a deterministic policy in each state.
+        cost
+            (S·A,) or (S, A).
+        tolerance
+            Largest certified sup-norm error; a warning says so if floating point does not allow it.
+        start
+            (S,) a guess of the result.
+        """
+        return planning.policy_values(
+            self.transitions,
+            self._policy(policy),
+            self.pair_cost(cost),
+            self.discount,
+            _positive("tolerance", tolerance),
+            self._start("start", start),
+        )
+
+    def expected_cost(self, policy: ArrayLike, cost: ArrayLike, tolerance: float = 1e-10) -> float:
+        """ρ_c(π) = ⟨ν₀, V^π_c⟩, in [−1, 1] for costs in [−1, 1], with an error of at most ``tolerance``."""
+        return float(self.initial_distribution @ self.value_function(policy, cost, tolerance))
 
     def plan(self, cost: ArrayLike, tolerance: float = 1e-10, initial_values: ArrayLike | None = None) -> Plan:
         """Solve the MDP for ``cost``; the plan certifies how far it can be from optimal.
@@ -195,16 +220,34 @@ class FiniteMDP:
         cost
             (S·A,) or (S, A).
         tolerance
-            Largest certified sup-norm distance of the plan's values, and of its policy's values, from V*.
+            Largest distance from optimal, from any state, that may be left open. If floating point does not allow
+            it, the ``error_bound`` of the plan is larger.
         initial_values
             (S,) warm start, e.g. the values of a similar cost.
         """
-        start = None if initial_values is None else finite_array("initial_values", initial_values, (self.n_states,))
-        return planning.plan(self.transitions, self.pair_cost(cost), self.discount, tolerance, start)
+        start = self._start("initial_values", initial_values)
+        return planning.plan(
+            self.transitions, self.pair_cost(cost), self.discount, _positive("tolerance", tolerance), start
+        )
 
     def optimal_policy(self, cost: ArrayLike, tolerance: float = 1e-10) -> FloatArray:
         """Return an (S, A) deterministic policy, optimal for ``cost`` up to ``tolerance`` from every state."""
-        return one_hot(self.plan(cost, tolerance).actions, self.n_actions)
+        plan = self.plan(cost, tolerance)
+        planning.warn_if_missed(plan.error_bound, tolerance)
+        return one_hot(plan.actions, self.n_actions)
+
+    # -- arguments ----------------------------------------------------------------------------------------------------
+
+    def _policy(self, policy: ArrayLike) -> FloatArray | IntArray:
+        """Check a policy: (S,) actions, or (S, A) probabilities, rescaled to sum to one to rounding."""
+        array = np.asarray(policy)
+        if array.ndim == 1:
+            return action_array("policy", array, self.n_states, self.n_actions)
+        probabilities = policy_array("policy", array, self.n_states, self.n_actions)
+        return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
+
+    def _start(self, name: str, values: ArrayLike | None) -> FloatArray | None:
+        return None if values is None else finite_array(name, values, (self.n_states,))
 
     def pair_cost(self, cost: ArrayLike) -> FloatArray:
         """Check a cost given as (S·A,) or (S, A) and return it as (S, A)."""
@@ -253,48 +296,25 @@ def policy_from_occupancy(occupancy: ArrayLike, fallback: ArrayLike | None = Non
 
 def one_hot(actions: ArrayLike, n_actions: int) -> FloatArray:
     """Return the (S, A) array of the deterministic policy that takes ``actions[x]`` in state x."""
-    chosen = np.asarray(actions)
+    chosen = action_array("actions", actions, None, n_actions)
     policy = np.zeros((chosen.size, n_actions))
     policy[np.arange(chosen.size), chosen] = 1.0
     return policy
 
 
-def canonical_transitions(transitions: Any) -> sp.csr_array:
-    """Check a transition array and return it as CSR: no duplicates or explicit zeros, sorted, rows summing to one."""
-    if not sp.issparse(transitions):
-        transitions = np.asarray(transitions, dtype=np.float64)
-        if transitions.ndim == 3:
-            transitions = transitions.reshape(-1, transitions.shape[2])
-        if transitions.ndim != 2:
-            raise ValueError(f"transitions must have shape (S*A, S) or (S, A, S), got {transitions.shape}")
-    matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
-    n_pairs, n_states = matrix.shape
-    if n_states == 0 or n_pairs == 0 or n_pairs % n_states != 0:
-        raise ValueError(f"transitions must have shape (S*A, S) with S, A >= 1, got {matrix.shape}")
-    n_actions = n_pairs // n_states
-    matrix.sum_duplicates()
-    _check_rows(matrix, n_actions)
-    matrix.eliminate_zeros()
-    if matrix.nnz < np.iinfo(np.int32).max:
-        matrix.indices = matrix.indices.astype(np.int32, copy=False)
-        matrix.indptr = matrix.indptr.astype(np.int32, copy=False)
-    lengths = np.diff(matrix.indptr)
-    matrix.data /= np.repeat(np.add.reduceat(matrix.data, matrix.indptr[:-1]), lengths)
-    for part in (matrix.data, matrix.indices, matrix.indptr):
-        part.flags.writeable = False
-    return matrix
+def action_array(name: str, actions: ArrayLike, n_states: int | None, n_actions: int) -> IntArray:
+    """Return ``actions`` as (S,) integers in [0, A); ``None`` states: any number."""
+    array = np.asarray(actions)
+    if array.ndim != 1 or not np.issubdtype(array.dtype, np.integer) or n_states not in (None, array.size):
+        size = "S" if n_states is None else n_states
+        raise ValueError(f"{name} must be a vector of {size} integers, got shape {array.shape} and dtype {array.dtype}")
+    if array.size and (array.min() < 0 or array.max() >= n_actions):
+        state = int(np.argmax((array < 0) | (array >= n_actions)))
+        raise ValueError(f"{name} must lie in [0, {n_actions}), got {array[state]} at state {state}")
+    return array.astype(np.int64, copy=False)
 
 
-def _check_rows(matrix: sp.csr_array, n_actions: int) -> None:
-    def pair(row: int) -> str:
-        return f"row {row} (state {row // n_actions}, action {row % n_actions})"
-
-    for condition, what in ((~np.isfinite(matrix.data), "finite"), (matrix.data < 0, "nonnegative")):
-        if condition.any():
-            entry = int(np.argmax(condition))
-            row = int(np.searchsorted(matrix.indptr, entry, side="right")) - 1
-            raise ValueError(f"transitions must be {what}, got {matrix.data[entry]} in {pair(row)}")
-    totals = np.asarray(matrix.sum(axis=1)).ravel()
-    worst = int(np.argmax(np.abs(totals - 1)))
-    if abs(totals[worst] - 1) > _ROUNDING:
-        raise ValueError(f"transitions must have rows that sum to 1, got {totals[worst]} in {pair(worst)}")
+def _positive(name: str, value: float) -> float:
+    if not 0 < value < np.inf:
+        raise ValueError(f"{name} must be positive, got {value}")
+    return float(value)
