@@ -9,7 +9,9 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.baselines.learner import Learned, Task
+from lfd_gym.cutting_plane import solve_cutting_plane
 from lfd_gym.demonstrations import Demonstrations
+from lfd_gym.feature_estimation import feature_expectations
 from lfd_gym.mdp import policy_from_occupancy
 from lfd_gym.validation import FloatArray
 
@@ -29,6 +31,39 @@ class TabularBC:
         """Count."""
         counts = action_counts(task, "tabular_bc")
         return Learned(policy_from_occupancy(counts), facts={"n_states_seen": int((counts.sum(axis=1) > 0).sum())})
+
+
+@dataclass(frozen=True)
+class ApprenticeBC:
+    """Counts where the expert was seen, the exact apprentice policy elsewhere.
+
+    The two use different things about the expert, what it does where it has been and what its behaviour costs, and each
+    is weak where the other is strong.
+
+    Attributes
+    ----------
+    tolerance
+        Certified gap of the apprentice.
+    """
+
+    tolerance: float = 1e-8
+
+    queries_expert: ClassVar[bool] = False
+    budget_unit: ClassVar[str] = ""
+    default_budget: ClassVar[int | None] = None
+
+    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+        """Solve for the apprentice, and put the counts on top."""
+        counts = action_counts(task, "apprentice_bc")
+        mdp, costs = task.known_model("apprentice_bc"), task.known_costs("apprentice_bc")
+        expert = feature_expectations(task.demonstrations, costs, task.discount).values
+        apprentice = solve_cutting_plane(mdp, costs, expert, cost_class=task.cost_class, tolerance=self.tolerance)
+        return Learned(
+            policy_from_occupancy(counts, fallback=apprentice.policy),
+            cost_weights=apprentice.cost_weights,
+            uses_model=True,
+            facts={"n_states_seen": int((counts.sum(axis=1) > 0).sum()), "apprentice_gap": apprentice.gap},
+        )
 
 
 def action_counts(task: Task, learner: str) -> FloatArray:

@@ -11,7 +11,18 @@ from lfd_gym.baselines.learner import Learner
 
 #: Name → "module:class" (imported on demand), or a function that takes settings and returns a learner.
 _LEARNERS: dict[str, str | Callable[..., Learner]] = {
+    "abbeel_ng": "lfd_gym.baselines.apprenticeship:AbbeelNg",
+    "airl": "lfd_gym.baselines.adversarial:Airl",
+    "apprentice_bc": "lfd_gym.baselines.counting:ApprenticeBC",
+    "bc": "lfd_gym.baselines.behavioral_cloning:BehavioralCloning",
+    "cutting_plane": "lfd_gym.baselines.primal_dual:CuttingPlane",
     "expert": "lfd_gym.baselines.reference_policies:Expert",
+    "dagger": "lfd_gym.baselines.dagger:Dagger",
+    "gail": "lfd_gym.baselines.adversarial:Gail",
+    "lpal": "lfd_gym.baselines.primal_dual:Lpal",
+    "mce_irl": "lfd_gym.baselines.mce_irl:MceIrl",
+    "mwal": "lfd_gym.baselines.apprenticeship:Mwal",
+    "plug_in": "lfd_gym.baselines.primal_dual:PlugIn",
     "random": "lfd_gym.baselines.reference_policies:Random",
     "tabular_bc": "lfd_gym.baselines.counting:TabularBC",
 }
