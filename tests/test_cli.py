@@ -50,4 +50,7 @@ def test_expected_failures_are_one_line_and_exit_with_2(arguments, message, caps
 
 def test_help_names_every_command():
     shown = subprocess.run([sys.executable, "-m", "lfd_gym.cli", "--help"], capture_output=True, text=True, check=True)
-    assert all(command in shown.stdout for command in ("envs", "show"))
+    assert all(
+        command in shown.stdout
+        for command in ("envs", "show", "collect", "inspect", "convert", "benchmark", "reproduce", "report")
+    )
