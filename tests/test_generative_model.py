@@ -35,7 +35,7 @@ def table_of(rows):
 def reconstruct(table, row, n_outcomes):
     """Return the distribution that the slots of ``row`` give to the outcomes 0, …, n_outcomes − 1."""
     slots = np.arange(table.offsets[row], table.offsets[row + 1])
-    owners = np.concatenate([table.outcomes[slots], table.outcomes[table.aliases[slots]]])
+    owners = np.concatenate([table.outcomes[slots], table.aliases[slots]])
     masses = np.concatenate([table.thresholds[slots], 1 - table.thresholds[slots]])
     order = np.argsort(owners, kind="stable")
     pieces = np.split(masses[order], np.searchsorted(owners[order], np.arange(1, n_outcomes)))
@@ -53,9 +53,9 @@ def test_slots_reproduce_the_probabilities_exactly(rows):
     table = table_of(rows)
     assert ((table.thresholds >= 0) & (table.thresholds <= 1)).all()
     for k, row in enumerate(rows):
-        inside = table.aliases[table.offsets[k] : table.offsets[k + 1]]
-        assert ((inside >= table.offsets[k]) & (inside < table.offsets[k + 1])).all()
-        np.testing.assert_allclose(reconstruct(table, k, 10 + row.size)[10:], row, rtol=0, atol=1e-15)
+        masses = reconstruct(table, k, 10 + row.size)
+        assert not masses[:10].any()
+        np.testing.assert_allclose(masses[10:], row, rtol=0, atol=1e-15)
 
 
 @pytest.mark.parametrize("kind", ["geometric", "uniform", "one heavy"])
@@ -87,12 +87,6 @@ def test_extreme_uniforms_stay_inside_the_row():
         drawn = table.sample(np.arange(3), FixedUniforms(np.full(3, uniform)))
         assert (drawn >= 10).all()
         assert (drawn < 10 + np.array([2, 3, 1])).all()
-
-
-def test_too_many_entries_are_refused_before_they_overflow():
-    entries = np.broadcast_to(np.float64(0.5), (2**31,))  # a view: it takes no memory
-    with pytest.raises(ValueError, match="at most 2147483647 entries, got 2147483648"):
-        AliasTable(np.array([0, 2**31]), entries, entries)
 
 
 @given(mdp=finite_mdps())
