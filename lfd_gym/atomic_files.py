@@ -43,7 +43,11 @@ def replacing_file(target: str | Path, overwrite: bool = False) -> Iterator[Path
 
 @contextmanager
 def replacing_folder(target: str | Path, overwrite: bool = False) -> Iterator[Path]:
-    """Yield the path of a folder that does not exist yet; on success what was made there becomes ``target``."""
+    """Yield the path of a folder that does not exist yet; on success what was made there becomes ``target``.
+
+    A writer killed just between moving an old folder away and the new one into its place leaves both under the hidden
+    name, and no ``target``.
+    """
     path = Path(target)
     _check_target(path, overwrite)
     holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent))
@@ -54,7 +58,12 @@ def replacing_folder(target: str | Path, overwrite: bool = False) -> Iterator[Pa
                 _flush(file)
         if path.is_dir():  # a folder cannot take the name of a filled one: move the old one out of the way first
             os.replace(path, holder / "old")
-        os.replace(holder / "new", path)
+        try:
+            os.replace(holder / "new", path)
+        except OSError:
+            if (holder / "old").exists():
+                os.replace(holder / "old", path)
+            raise
     finally:
         shutil.rmtree(holder, ignore_errors=True)
 

@@ -101,8 +101,10 @@ class Collect:
             return self._ppo(env, Path(self.expert.removeprefix("ppo:")))
         if self.expert not in ("optimal", "noisy", "soft"):
             raise ValueError(f"expert must be optimal, noisy, soft, random, human or ppo:PATH, got {self.expert!r}")
-        mdp = FiniteMDP.from_env(env, self.discount)
-        cost = reward_cost(env)
+        try:
+            mdp, cost = FiniteMDP.from_env(env, self.discount), reward_cost(env)
+        except TypeError as error:
+            raise ValueError(f"the expert {self.expert} needs a tabular environment: {error}") from error
         if self.expert == "soft":
             return soft_optimal_policy(mdp, cost, self.temperature)
         optimal = mdp.optimal_policy(cost)

@@ -3,7 +3,9 @@
 `imitation` marks every finished episode as ``terminal``, whether the process ended or a time limit cut it; which of the
 two it was is written as ``"TimeLimit.truncated"`` into the info of the last step, as Stable-Baselines3 does. So
 
-- ``terminated`` is terminal without that mark, ``truncated`` is terminal with it, and a fragment is not terminal;
+- ``truncated`` is terminal with that mark, ``terminated`` is terminal without it, and a fragment is not terminal;
+- where infos were left out, as `imitation.data.rollout.rollout` does by default, a terminal trajectory that is as long
+  as the ``horizon`` one gives counts as truncated: the cautious reading;
 - everything else in the infos is dropped: they hold arbitrary Python objects.
 
 A saved dataset is a folder of Arrow files whose infos are strings of jsonpickle, which run code when decoded. They are
@@ -40,7 +42,7 @@ def to_trajectories(demonstrations: Demonstrations) -> list[Trajectory]:
         parts = {
             "obs": episode.observations,
             "acts": episode.actions,
-            "infos": _infos(episode),
+            "infos": _infos(episode, demonstrations.horizon),
             "terminal": episode.terminated or episode.truncated,
         }
         if episode.rewards is None:
@@ -59,8 +61,7 @@ def to_transitions(demonstrations: Demonstrations) -> Transitions:
     for k in np.flatnonzero((demonstrations.terminated | demonstrations.truncated) & (demonstrations.lengths > 0)):
         last = demonstrations.offsets[k + 1] - 1
         dones[last] = True
-        if not demonstrations.terminated[k]:
-            infos[last] = {_TRUNCATED: True}
+        infos[last] = _last_info(demonstrations[int(k)], demonstrations.horizon)
     parts = {
         "obs": demonstrations.observations[before],
         "acts": demonstrations.actions,
@@ -92,11 +93,11 @@ def to_demonstrations(
         As for `Demonstrations`.
     """
     if isinstance(source, str | Path):
-        episodes = _saved_episodes(Path(source), observation_space, action_space)
+        episodes = _saved_episodes(Path(source), observation_space, action_space, horizon)
     elif hasattr(source, "next_obs"):
-        episodes = _joined_transitions(source)
+        episodes = _joined_transitions(source, horizon)
     else:
-        episodes = [_episode(trajectory) for trajectory in source]
+        episodes = [_episode(trajectory, horizon) for trajectory in source]
     return Demonstrations.from_episodes(episodes, observation_space, action_space, horizon)
 
 
@@ -119,33 +120,39 @@ def _imitation_types() -> Any:
     return types
 
 
-def _infos(episode: Episode) -> NDArray[Any] | None:
-    if episode.terminated or not episode.truncated:
+def _infos(episode: Episode, horizon: int | None) -> NDArray[Any] | None:
+    last = _last_info(episode, horizon)
+    if not last:
         return None
     infos = np.array([{} for _ in episode.actions], dtype=object)
-    infos[-1] = {_TRUNCATED: True}
+    infos[-1] = last
     return infos
 
 
-def _episode(trajectory: Any) -> Episode:
+def _last_info(episode: Episode, horizon: int | None) -> dict[str, bool]:
+    """Mark what was truncated, and what terminated at the horizon itself and could be mistaken for it."""
+    if episode.terminated:
+        return {_TRUNCATED: False} if len(episode.actions) == horizon else {}
+    return {_TRUNCATED: True} if episode.truncated else {}
+
+
+def _ended(
+    observations: Any, actions: Any, rewards: Any, terminal: bool, last_info: Any, horizon: int | None
+) -> Episode:
+    mark = last_info.get(_TRUNCATED) if isinstance(last_info, Mapping) else None
+    truncated = bool(mark) if isinstance(mark, bool | np.bool_) else len(actions) == horizon
+    return Episode(observations, actions, rewards, bool(terminal and not truncated), bool(terminal and truncated))
+
+
+def _episode(trajectory: Any, horizon: int | None) -> Episode:
     """Read a trajectory in memory. Infos that would be decoded by being read are looked at as plain JSON only."""
-    last_info: Any = {}
+    last_info: Any = None
     if isinstance(trajectory.infos, np.ndarray | list | tuple):
         last_info = trajectory.infos[-1]
     elif hasattr(trajectory.infos, "_encoded_list"):  # of a dataset that imitation has loaded
         last_info = _plain_json(trajectory.infos._encoded_list[-1])
-    truncated = _says_truncated(last_info)
-    return Episode(
-        trajectory.obs,
-        trajectory.acts,
-        getattr(trajectory, "rews", None),
-        terminated=bool(trajectory.terminal) and not truncated,
-        truncated=bool(trajectory.terminal) and truncated,
-    )
-
-
-def _says_truncated(info: Any) -> bool:
-    return isinstance(info, Mapping) and info.get(_TRUNCATED) is True
+    rewards = getattr(trajectory, "rews", None)
+    return _ended(trajectory.obs, trajectory.acts, rewards, trajectory.terminal, last_info, horizon)
 
 
 def _plain_json(text: str) -> Any:
@@ -155,7 +162,7 @@ def _plain_json(text: str) -> Any:
         return None
 
 
-def _joined_transitions(transitions: Any) -> list[Episode]:
+def _joined_transitions(transitions: Any, horizon: int | None) -> list[Episode]:
     """Cut after each done, and wherever the next observation is not the one that follows."""
     after, before = np.asarray(transitions.next_obs), np.asarray(transitions.obs)
     n = len(before)
@@ -166,24 +173,19 @@ def _joined_transitions(transitions: Any) -> list[Episode]:
     rewards = getattr(transitions, "rews", None)
     episodes = []
     for start, stop in zip(starts, [*starts[1:], n], strict=True):
-        done = bool(transitions.dones[stop - 1])
-        truncated = done and _says_truncated(transitions.infos[stop - 1])
-        episodes.append(
-            Episode(
-                np.concatenate([before[start:stop], after[stop - 1 : stop]]),
-                transitions.acts[start:stop],
-                None if rewards is None else rewards[start:stop],
-                terminated=done and not truncated,
-                truncated=truncated,
-            )
-        )
+        observations = np.concatenate([before[start:stop], after[stop - 1 : stop]])
+        gained = None if rewards is None else rewards[start:stop]
+        done, last_info = transitions.dones[stop - 1], transitions.infos[stop - 1]
+        episodes.append(_ended(observations, transitions.acts[start:stop], gained, done, last_info, horizon))
     return episodes
 
 
 # -- saved datasets ---------------------------------------------------------------------------------------------------
 
 
-def _saved_episodes(folder: Path, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> list[Episode]:
+def _saved_episodes(
+    folder: Path, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int | None
+) -> list[Episode]:
     table = _read_arrow(folder)
     missing = {"obs", "acts", "infos", "terminal"} - set(table.column_names)
     if missing:
@@ -202,8 +204,8 @@ def _saved_episodes(folder: Path, observation_space: gym.Space[Any], action_spac
     for obs, acts, rews, infos, terminal in zip(
         columns["obs"], columns["acts"], rewards, table["infos"], table["terminal"].to_pylist(), strict=True
     ):
-        truncated = terminal and len(acts) > 0 and _says_truncated(_plain_json(infos[-1].as_py()))
-        episodes.append(Episode(obs, acts, rews, terminated=terminal and not truncated, truncated=truncated))
+        last_info = _plain_json(infos[-1].as_py()) if len(acts) else None
+        episodes.append(_ended(obs, acts, rews, terminal, last_info, horizon))
     return episodes
 
 

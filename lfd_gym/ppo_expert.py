@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from stable_baselines3.common.policies import ActorCriticPolicy
 
 
-def train_ppo(env: gym.Env[Any, Any], n_steps: int, seed: int, **settings: Any) -> PPO:
+def train_ppo(env: gym.Env[Any, Any], total_timesteps: int, seed: int, **settings: Any) -> PPO:
     """Train PPO with a network of the default form on the reward of ``env``, on the CPU.
 
     Parameters
     ----------
     env
         Episodes must end: give it a time limit.
-    n_steps
+    total_timesteps
         Steps of the environment; rounded up to whole rollouts.
     seed
         Of the network, its actions and the environment.
@@ -38,7 +38,7 @@ def train_ppo(env: gym.Env[Any, Any], n_steps: int, seed: int, **settings: Any) 
     if "policy_kwargs" in settings:
         raise ValueError("settings must not hold policy_kwargs: only networks of the default form can be loaded again")
     algorithm = _ppo()("MlpPolicy", env, seed=seed, device="cpu", verbose=0, **settings)
-    return algorithm.learn(n_steps)  # type: ignore[no-any-return]
+    return algorithm.learn(total_timesteps)  # type: ignore[no-any-return]
 
 
 def save_ppo(algorithm: PPO, path: str | Path, overwrite: bool = False) -> None:
