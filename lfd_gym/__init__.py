@@ -3,6 +3,9 @@
 Importing this package registers its environments. It imports neither torch nor matplotlib.
 """
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from lfd_gym import envs, testing
 from lfd_gym.certificate import Certificate, certify, certify_from_samples
 from lfd_gym.collection import collect
@@ -32,6 +35,7 @@ from lfd_gym.occupancy_features import (
     OccupancyFeatures,
     TabularOccupancyFeatures,
     TileOccupancyFeatures,
+    TilePolicy,
     aggregated_occupancies,
     policy_occupancies,
     rollout_occupancies,
@@ -39,6 +43,7 @@ from lfd_gym.occupancy_features import (
 )
 from lfd_gym.planning import Plan
 from lfd_gym.plug_in import PlugInSolution, solve_plug_in
+from lfd_gym.policy_certificate import certify_policy
 from lfd_gym.primal_dual_hybrid import HybridSolution, solve_primal_dual_hybrid
 from lfd_gym.provenance import Provenance
 from lfd_gym.saddle_point import SaddlePointProblem
@@ -54,7 +59,21 @@ from lfd_gym.value_features import (
     soft_values,
 )
 
+if TYPE_CHECKING:
+    from lfd_gym.tabular_policy import TabularPolicy
+    from lfd_gym.trainer import PrimalDualTrainer
+
 __version__ = "0.1.0"
+
+#: Names whose modules import torch: they are imported when first used.
+_LATER = {"PrimalDualTrainer": "lfd_gym.trainer", "TabularPolicy": "lfd_gym.tabular_policy"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module 'lfd_gym' has no attribute {name!r}")
+    return getattr(import_module(_LATER[name]), name)
+
 
 __all__ = [
     "Certificate",
@@ -76,15 +95,18 @@ __all__ = [
     "OccupancyFeatures",
     "Plan",
     "PlugInSolution",
+    "PrimalDualTrainer",
     "Provenance",
     "RadialBasisFeatures",
     "RandomFourierFeatures",
     "SaddlePointProblem",
     "TabularModel",
     "TabularOccupancyFeatures",
+    "TabularPolicy",
     "TabularValueFeatures",
     "TileGrid",
     "TileOccupancyFeatures",
+    "TilePolicy",
     "TileValueFeatures",
     "ValueFeatures",
     "aggregated_occupancies",
@@ -92,6 +114,7 @@ __all__ = [
     "as_generative_model",
     "certify",
     "certify_from_samples",
+    "certify_policy",
     "collect",
     "envs",
     "evaluate",

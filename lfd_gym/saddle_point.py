@@ -36,7 +36,7 @@ ValueDomain = Literal["ball", "box"]
 CostFunction: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], FloatArray]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SaddlePointProblem:
     """The data of the saddle-point problem; see the module's docstring for the problem itself.
 
@@ -61,6 +61,22 @@ class SaddlePointProblem:
         ``"simplex"`` or ``"ball"``.
     mdp
         The model, if it is known. Without it only the sampled quantities of the solvers are available.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lfd_gym import FiniteMDP, SaddlePointProblem
+    >>> mdp = FiniteMDP([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], initial_distribution=[1.0, 0.0], discount=0.9)
+    >>> costs = np.array([[0.0], [0.0], [1.0], [1.0]])  # state 1 is costly
+    >>> expert = mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel()
+    >>> problem = SaddlePointProblem.tabular(mdp, costs, costs.T @ expert)
+    >>> problem
+    SaddlePointProblem(n_occupancy_features=4, n_value_features=2, n_costs=1, value_domain='ball', value_radius=2)
+    >>> round(problem.saddle_point_residual(np.full(4, 0.25), np.zeros(2), [1.0]), 3)
+    1.5
+    >>> best_values = mdp.plan(costs[:, 0]).values
+    >>> bool(problem.saddle_point_residual(expert, best_values, [1.0]) < 1e-9)
+    True
     """
 
     cost_features: FloatArray | CostFunction
@@ -196,6 +212,13 @@ class SaddlePointProblem:
             value_radius=value_radius,
             value_domain=value_domain,
             cost_class=cost_class,
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"SaddlePointProblem(n_occupancy_features={self.n_occupancy_features}, "
+            f"n_value_features={self.n_value_features}, n_costs={self.n_costs}, "
+            f"value_domain={self.value_domain!r}, value_radius={self.value_radius:g})"
         )
 
     # -- sizes and bounds ---------------------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 """Certificates: exact ones are exact, sampled ones hold as often as they say, and both print readably."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from apprentice_oracle import apprentice
@@ -7,6 +8,7 @@ from hypothesis import given, settings
 from problems import random_point, saddle_point_problems
 from strategies import random_policy
 
+import lfd_gym as lfd
 from lfd_gym import (
     FiniteMDP,
     RadialBasisFeatures,
@@ -203,6 +205,48 @@ def test_certificates_from_rollouts_hold_as_often_as_they_say(cost_class):
         assert certificate.residual is None
     assert failures <= 8
     assert np.median(slack) < 0.35  # and they say something
+
+
+def test_certificates_of_a_continuous_model_with_an_end():
+    """CartPole with tiles: functions instead of tables, episodes that end, and a bound that separates policies."""
+    model = lfd.as_generative_model(gym.make("CartPole-v1"))
+    grid = lfd.TileGrid([-2.4, -2.0, -0.21, -2.0], [2.4, 2.0, 0.21, 2.0], counts=(1, 2, 4, 4))
+    phi = lfd.TileOccupancyFeatures(grid, n_actions=2, absorbing=True)
+    rng = np.random.default_rng(0)
+
+    def standing_costs(observations, actions):  # and having fallen is free
+        return np.ones((len(observations), 1)) * 0.5
+
+    theta = rng.dirichlet(np.ones(phi.n_features))
+    problem = SaddlePointProblem.from_simulator(
+        standing_costs,
+        [0.5],
+        occupancy_features=phi,
+        value_features=lfd.TileValueFeatures(grid),
+        discount=0.95,
+        value_radius=1.0,
+        value_domain="box",
+    )
+    policies = {"left": np.array([1.0, 0.0]), "right": np.array([0.0, 1.0])}
+    for row in policies.values():
+        table = np.tile(row, (grid.n_tiles, 1))
+        certificate = certify_from_samples(
+            problem,
+            model,
+            lfd.TilePolicy(grid, table),
+            expert_radius=exactly_known,
+            delta=0.1,
+            n_rollouts=500,
+            horizon=100,
+            rng=rng,
+            point=(theta, np.zeros(grid.n_tiles), [1.0]),
+            n_samples=2000,
+            n_per_column=200,
+        )
+        # Pushing one way falls after about 9 steps: ρ = 0.5·(1 − 0.95^9) and ρ̂ = 0.5 in a world without end.
+        np.testing.assert_allclose(certificate.cost_distance, -0.5 * 0.95**9.3, atol=0.02)
+        assert certificate.cost_distance < certificate.cost_distance_bound < 0
+        assert 0 < certificate.residual < certificate.residual_bound
 
 
 def test_rollouts_pay_for_being_cut():

@@ -320,6 +320,40 @@ def test_nearest_values_in_the_ball_agrees_with_a_general_optimiser():
         assert fit.error > 0.5  # the ball does bind
 
 
+@FEW
+@given(mdps_with_costs(max_features=3), st.integers(0, 2**32 - 1), st.sampled_from(["ball", "box"]))
+def test_automatic_radius_costs_aggregated_features_nothing(case, seed, domain):
+    """No larger domain would bring the cells nearer to the optimal values of any cost in the class."""
+    mdp, costs = case
+    rng = np.random.default_rng(seed)
+    features = aggregated_values(random_cells(mdp.n_states, rng))
+    phi = TabularOccupancyFeatures(mdp.n_states, mdp.n_actions)
+    expert = np.zeros(costs.shape[1])
+    problem = SaddlePointProblem.linear(
+        mdp, costs, expert, occupancy_features=phi, value_features=features, value_domain=domain
+    )
+    unlimited = SaddlePointProblem(costs, expert, phi, features, mdp.discount, 1e4, domain, mdp=mdp)
+    for _ in range(3):
+        values = mdp.plan(costs @ rng.dirichlet(np.ones(costs.shape[1]))).values
+        assert nearest_values(problem, values).error <= nearest_values(unlimited, values).error + 1e-5
+
+
+@FEW
+@given(mdps_with_costs(max_features=3), st.sampled_from(["ball", "box"]))
+def test_automatic_radius_holds_value_functions_that_are_features(case, domain):
+    mdp, costs = case
+    problem = SaddlePointProblem.linear(
+        mdp,
+        costs,
+        np.zeros(costs.shape[1]),
+        occupancy_features=TabularOccupancyFeatures(mdp.n_states, mdp.n_actions),
+        value_features=optimal_values(mdp, costs),
+        value_domain=domain,
+    )
+    for cost in costs.T:
+        assert nearest_values(problem, mdp.plan(cost).values).error <= 1e-5
+
+
 # -- coherence and realizability --------------------------------------------------------------------------------------
 
 
