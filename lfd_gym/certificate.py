@@ -14,10 +14,13 @@ from lfd_gym.collection import collect
 from lfd_gym.costs import CostClass, cost_distance
 from lfd_gym.feature_estimation import feature_expectations
 from lfd_gym.generative_model import GenerativeModel
-from lfd_gym.occupancy_features import TabularOccupancyFeatures
+from lfd_gym.occupancy_features import TabularOccupancyFeatures, TileOccupancyFeatures, TilePolicy
 from lfd_gym.residual_sampling import sample_residual
+from lfd_gym.rollout_estimates import horizon_for
 from lfd_gym.saddle_point import SaddlePointProblem
 from lfd_gym.validation import FloatArray
+
+_TAIL = 1e-3
 
 #: Probability of failure → bounds on |ρ̂ − ρ_C(π_E)|, one number or (n_c,), e.g. ``FeatureExpectations.radius``.
 ExpertRadius: TypeAlias = Callable[[float], FloatArray | float]
@@ -43,7 +46,7 @@ class Certificate:
     cost_distance_bound
         Upper bound of the true δ_C(π̂, π_E) = max over the class of ρ_c(π̂) − ρ_c(π_E), whatever the features are.
     residual, residual_bound
-        The saddle-point residual with ρ̂, and an upper bound of the true one; None for a policy without weights.
+        The saddle-point residual with ρ̂, and an upper bound of the true one; None if only a policy was certified.
     approximation
         The terms of Proposition 4 at this point, if they were computed: residual + their sum bounds
         δ_C(π̂, π_E) − α* without looking at the policy itself.
@@ -152,64 +155,75 @@ def certify(
 def certify_from_samples(
     problem: SaddlePointProblem,
     model: GenerativeModel,
-    policy: Any,
+    occupancy_weights: ArrayLike,
+    value_weights: ArrayLike,
+    cost_weights: ArrayLike,
     *,
     expert_radius: ExpertRadius,
     delta: float,
-    n_rollouts: int,
-    horizon: int,
     rng: np.random.Generator,
-    point: tuple[ArrayLike, ArrayLike, ArrayLike] | None = None,
+    policy: Any = None,
+    n_rollouts: int = 10_000,
     n_samples: int = 1_000_000,
     n_per_column: int = 10_000,
 ) -> Certificate:
-    """Certify a policy from fresh draws of a generative model, without knowing the model.
+    """Certify a point and its policy from fresh draws of a generative model, without knowing the model.
 
     The bound on the cost distance assumes nothing about features or how the policy was found: it compares rollouts of
     the policy with the demonstrations. All draws must be fresh: ``rng`` must not be one that the training used.
 
     Parameters
     ----------
-    problem
-        Gives the cost features, their class, ρ̂ and the discount.
-    model
-        To roll the policy out, and to bound the residual.
-    policy
-        Anything `collect` takes: an (S, A) array, or an object with ``action_probabilities`` or ``predict``.
+    problem, model
+        The problem, and a simulator of its dynamics.
+    occupancy_weights, value_weights, cost_weights
+        θ, λ, w.
     expert_radius, delta
         As for `certify`. The probability of failure is shared among demonstrations, rollouts and residual.
-    n_rollouts, horizon
-        Rollouts of the policy, each cut after ``horizon`` actions, which adds up to γ^horizon to the bound.
     rng
         Drives all draws.
-    point
-        (θ, λ, w) to bound the residual of, or None.
+    policy
+        Anything `collect` takes: an (S, A) array, or an object with ``action_probabilities`` or ``predict``. π_θ if not
+        given, where Φ says it: over finite spaces and tiles.
+    n_rollouts
+        Rollouts of the policy, each so long that what is left is worth at most 1e-3.
     n_samples, n_per_column
         Draws for the residual, see `sample_residual`.
     """
-    share = delta / (2 if point is None else 3)
-    rollouts = collect(model, policy, n_rollouts, horizon, rng)
+    share = delta / 3
+    if policy is None:
+        policy = _policy_of(problem, np.asarray(occupancy_weights, dtype=np.float64))
+    rollouts = collect(model, policy, n_rollouts, horizon_for(problem.discount, _TAIL), rng)
     costs = problem.pair_costs if callable(problem.cost_features) else problem.cost_features
     estimate = feature_expectations(rollouts, costs, problem.discount)
     difference = estimate.values - problem.expert_feature_expectations
     expert_radii = np.broadcast_to(expert_radius(share), difference.shape)
-    residual = residual_bound = None
-    oracle_calls = len(rollouts.actions)
-    if point is not None:
-        sampled = sample_residual(
-            problem, model, *point, n_samples=n_samples, n_per_column=n_per_column, delta=share, rng=rng
-        )
-        residual = sampled.estimate
-        residual_bound = sampled.bound + 2 * _class_radius(expert_radii, problem.cost_class)
-        oracle_calls += sampled.oracle_calls
+    sampled = sample_residual(
+        problem,
+        model,
+        occupancy_weights,
+        value_weights,
+        cost_weights,
+        n_samples=n_samples,
+        n_per_column=n_per_column,
+        delta=share,
+        rng=rng,
+    )
     return Certificate(
         delta=delta,
-        evidence=f"{n_rollouts} rollouts, {oracle_calls} draws of the model",
+        evidence=f"{n_rollouts} rollouts, {len(rollouts.actions) + sampled.oracle_calls} draws of the model",
         cost_distance=cost_distance(difference, problem.cost_class),
         cost_distance_bound=_largest_distance(difference, estimate.radius(share) + expert_radii, problem.cost_class),
-        residual=residual,
-        residual_bound=residual_bound,
+        residual=sampled.estimate,
+        residual_bound=sampled.bound + 2 * _class_radius(expert_radii, problem.cost_class),
     )
+
+
+def _policy_of(problem: SaddlePointProblem, occupancy_weights: FloatArray) -> FloatArray | TilePolicy:
+    features = problem.occupancy_features
+    if isinstance(features, TileOccupancyFeatures):
+        return features.policy(occupancy_weights)
+    return problem.policy(occupancy_weights)
 
 
 def _class_radius(radii: FloatArray, cost_class: CostClass) -> float:
