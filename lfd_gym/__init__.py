@@ -60,12 +60,12 @@ from lfd_gym.value_features import (
 )
 
 if TYPE_CHECKING:
-    from lfd_gym.tabular_policy import TabularPolicy
-    from lfd_gym.trainer import PrimalDualTrainer
+    from lfd_gym.tabular_policy import TabularPolicy as TabularPolicy
+    from lfd_gym.trainer import PrimalDualTrainer as PrimalDualTrainer
 
 __version__ = "0.1.0"
 
-#: Names whose modules import torch: they are imported when first used.
+#: Names whose modules import torch: they are imported when first used, and not part of ``__all__``.
 _LATER = {"PrimalDualTrainer": "lfd_gym.trainer", "TabularPolicy": "lfd_gym.tabular_policy"}
 
 
@@ -95,14 +95,12 @@ __all__ = [
     "OccupancyFeatures",
     "Plan",
     "PlugInSolution",
-    "PrimalDualTrainer",
     "Provenance",
     "RadialBasisFeatures",
     "RandomFourierFeatures",
     "SaddlePointProblem",
     "TabularModel",
     "TabularOccupancyFeatures",
-    "TabularPolicy",
     "TabularValueFeatures",
     "TileGrid",
     "TileOccupancyFeatures",

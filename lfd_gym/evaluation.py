@@ -181,11 +181,11 @@ def evaluate(
         raise ValueError(f"n_rollouts must be at least 2 and confidence in (0, 1), got {n_rollouts} and {confidence}")
     gamma = discount_factor("discount", discount)
     length = horizon_for(gamma, _DEFAULT_TAIL) if horizon is None else horizon
-    cost_rows = _cost_rows(cost_features, model)
+    rows = _cost_rows(cost_features, model)
 
     def estimate(rolled: Policy, mode: bool) -> RolloutEstimate:
         return estimate_costs(
-            rolled, model, cost_rows, gamma, n_rollouts=n_rollouts, horizon=length, deterministic=mode, rng=rng
+            rolled, model, rows, gamma, n_rollouts=n_rollouts, horizon=length, deterministic=mode, rng=rng
         )
 
     ours = estimate(policy, deterministic)

@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym.atomic_files import replacing_file
 from lfd_gym.policies import sample_rows
+from lfd_gym.tiles import TileGrid
 from lfd_gym.validation import FloatArray, IntArray, policy_array
 
 try:
@@ -31,18 +32,21 @@ _FORMAT = "lfd_gym.TabularPolicy/1"
 
 
 class TabularPolicy(BasePolicy):
-    """π(a|x) from an (S, A) table.
+    """π(a|x) from a table with a row for every state, or for every tile of a grid over observations.
 
     Parameters
     ----------
     observation_space
-        ``Discrete(n)``: observations are states; or a `Box` of shape (n,): observations are one-hot vectors of states.
+        ``Discrete(n)``: observations are states; or a `Box` of shape (n,): observations are one-hot vectors of states,
+        or, with a ``grid``, points of the box that the grid covers.
     action_space
         ``Discrete(A)``.
     probabilities
         (n, A) rows are distributions over actions.
     rng
         Seeds the generator with which the policy draws its actions.
+    grid
+        Tiles over the observations; row k of the table is that of tile k.
 
     Examples
     --------
@@ -63,9 +67,11 @@ class TabularPolicy(BasePolicy):
         action_space: gym.Space[Any],
         probabilities: ArrayLike,
         rng: np.random.Generator,
+        grid: TileGrid | None = None,
     ) -> None:
         super().__init__(observation_space, action_space)
-        n_states = _n_states(observation_space)
+        n_states = _n_states(observation_space) if grid is None else grid.n_tiles
+        self.grid = grid
         if not isinstance(action_space, gym.spaces.Discrete):
             raise ValueError(f"action_space must be Discrete, got {action_space}")
         table = policy_array("probabilities", probabilities, n_states, int(action_space.n))
@@ -84,6 +90,8 @@ class TabularPolicy(BasePolicy):
     def states(self, observations: NDArray[Any]) -> IntArray:
         """Return the states that observations stand for, or refuse those that stand for none."""
         n_states = len(self.probabilities)
+        if self.grid is not None:
+            return self.grid.index(observations)
         if isinstance(self.observation_space, gym.spaces.Box):
             hot = observations == 1
             wrong = (hot.sum(axis=1) != 1) | ((observations != 0).sum(axis=1) != 1)
@@ -112,24 +120,34 @@ class TabularPolicy(BasePolicy):
             "one_hot": isinstance(self.observation_space, gym.spaces.Box),
             "rng": self.rng.bit_generator.state,
         }
+        arrays: dict[str, Any] = {"probabilities": self.table, "description": np.array(json.dumps(description))}
+        if self.grid is not None:
+            space: Any = self.observation_space
+            arrays |= {"low": self.grid.low, "high": self.grid.high, "counts": np.array(self.grid.counts)}
+            arrays |= {"space_low": space.low, "space_high": space.high}
         with replacing_file(path, overwrite=True) as unfinished, open(unfinished, "wb") as file:
-            np.savez(file, probabilities=self.table, description=np.array(json.dumps(description)))
+            np.savez(file, **arrays)
 
     @classmethod
     def load(cls, path: str | Path, device: Any = "cpu") -> TabularPolicy:
         """Read what `save` wrote: the same probabilities, and the same actions drawn from there on."""
         with np.load(path, allow_pickle=False) as file:
-            if "description" not in file or "probabilities" not in file:
-                raise ValueError(f"{path} is not a policy saved by TabularPolicy")
-            description = json.loads(str(file["description"]))
-            table = file["probabilities"]
+            arrays = dict(file)
+        if "description" not in arrays or "probabilities" not in arrays:
+            raise ValueError(f"{path} is not a policy saved by TabularPolicy")
+        description = json.loads(str(arrays["description"]))
         if description.get("format") != _FORMAT:
             raise ValueError(f"{path} has format {description.get('format')!r}, not {_FORMAT!r}")
+        table = arrays["probabilities"]
         n_states, n_actions = table.shape
         observations: gym.Space[Any] = gym.spaces.Discrete(n_states)
-        if description["one_hot"]:
+        grid = None
+        if "counts" in arrays:
+            grid = TileGrid(arrays["low"], arrays["high"], arrays["counts"].tolist())
+            observations = gym.spaces.Box(arrays["space_low"], arrays["space_high"], dtype=arrays["space_low"].dtype)
+        elif description["one_hot"]:
             observations = gym.spaces.Box(0.0, 1.0, (n_states,))
-        policy = cls(observations, gym.spaces.Discrete(n_actions), table, np.random.default_rng(0))
+        policy = cls(observations, gym.spaces.Discrete(n_actions), table, np.random.default_rng(0), grid)
         policy.rng.bit_generator.state = description["rng"]
         return policy.to(device)
 
