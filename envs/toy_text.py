@@ -25,7 +25,7 @@ def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
     >>> cost = reward_cost(env)
     >>> cost.shape == (mdp.n_states * mdp.n_actions,)
     True
-    >>> round(mdp.plan(cost).values[0], 6)  # the goal is six moves away: −(1 − γ) γ⁵
+    >>> round(float(mdp.plan(cost).values[0]), 6)  # the goal is six moves away: −(1 − γ) γ⁵
     -0.059049
     """
     source: Any = env.unwrapped

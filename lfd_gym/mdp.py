@@ -15,6 +15,7 @@ This module and the planner it calls are the only places where that normalisatio
 
 from __future__ import annotations
 
+import operator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -77,6 +78,7 @@ class FiniteMDP:
         self._set("initial_distribution", initial)
         self._set("discount", discount_factor("discount", self.discount))
         if self.absorbing_state is not None:
+            self._set("absorbing_state", operator.index(self.absorbing_state))
             self._check_absorbing(self.absorbing_state)
 
     def _set(self, name: str, value: Any) -> None:

@@ -20,12 +20,14 @@ def table_transitions(table: TransitionTable) -> tuple[sp.csr_array, bool]:
     It is added if any transition is flagged ``terminated``; all of these lead there.
     """
     n_states = len(table)
+    if n_states == 0:
+        raise ValueError("table must have at least one state")
     for state in range(n_states):
         if state not in table:
             raise ValueError(f"table must have the states 0 to {n_states - 1}, but state {state} is missing")
         if sorted(table[state]) != list(range(len(table[0]))):
             raise ValueError(f"table: state {state} has actions {sorted(table[state])}, state 0 has {sorted(table[0])}")
-    n_actions = len(table[0]) if n_states else 0
+    n_actions = len(table[0])
     ends = any(end for actions in table.values() for outcomes in actions.values() for *_, end in outcomes)
     rows, columns, probabilities = [], [], []
     for state in range(n_states):
