@@ -2,8 +2,8 @@
 
 W has nonnegative entries, in CSR arrays ``offsets``, ``successors`` (both unsigned: numba then leaves out its test for
 negative indices, which costs 40% of a product) and ``weights``. The size of a residual is the sum of its absolute
-entries for distributions (``mass``) and its span, highest − lowest entry, for values: a constant residual k is known to
-ask for the correction k/(1−γ), without any work.
+entries for distributions and its span, highest − lowest entry, for values: a constant residual k is known to ask for
+the correction k/(1−γ), without any work.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ MOST_GROWTH = 1e8
 
 
 class ChainSolver:
-    """Approximate solutions x of (I − W) x = r for W = γP_π, or its transpose (``mass``)."""
+    """Approximate solutions x of (I − W) x = r for W = γP_π, or its transpose (``distribution``)."""
 
-    def __init__(self, discount: float, n_states: int, mass: bool) -> None:
+    def __init__(self, discount: float, n_states: int, distribution: bool) -> None:
         self.discount = discount
-        self.mass = mass
+        self.distribution = distribution
         self.work = np.empty((6, n_states))
 
     def solve(
@@ -52,20 +52,20 @@ class ChainSolver:
         chain = (offsets, successors, weights)
         total, part, *_ = self.work
         total[:] = 0.0
-        size = fixed_point_steps(*chain, residual, total, part, target, self.mass)
+        size = fixed_point_steps(*chain, residual, total, part, target, self.distribution)
         if size <= target:
             return total
         # Fixed-point steps are sure to get there with this many products: no method may use more.
         budget = min(2 + 2 * math.ceil(math.log(target / size) / math.log(self.discount)), _MAX_PRODUCTS)
         remaining = self.work[2]  # BiCGStab keeps a copy of the residual here
-        size_reached = bicgstab(*chain, residual, part, self.work[2:], target, budget, self.mass)
+        size_reached = bicgstab(*chain, residual, part, self.work[2:], target, budget, self.distribution)
         if size_reached > target:
             if remaining.size <= _DIRECT_STATES or offsets[-1] <= remaining.size:
                 part[:] = _solve_directly(*chain, remaining)
             else:
                 if size_reached >= size:
                     part[:] = 0.0
-                gauss_seidel(*chain, remaining, part, target, budget, self.mass)
+                gauss_seidel(*chain, remaining, part, target, budget, self.distribution)
         total += part
         return total
 
@@ -98,8 +98,8 @@ def chain_residual(
 
 
 @jit_inline
-def _size(lowest: float, highest: float, total: float, mass: bool) -> float:
-    return total if mass else highest - lowest
+def _size(lowest: float, highest: float, total: float, distribution: bool) -> float:
+    return total if distribution else highest - lowest
 
 
 @jit
@@ -111,7 +111,7 @@ def fixed_point_steps(
     correction: FloatArray,
     scratch: FloatArray,
     target: float,
-    mass: bool,
+    distribution: bool,
 ) -> float:
     """Add r + Wr + W²r + … to ``correction`` until what is left is at most ``target`` or shrinks too slowly.
 
@@ -123,7 +123,7 @@ def fixed_point_steps(
         total += abs(residual[row])
         lowest = min(lowest, residual[row])
         highest = max(highest, residual[row])
-    size = _size(lowest, highest, total, mass)
+    size = _size(lowest, highest, total, distribution)
     fast = True
     current, following = residual, scratch
     n_steps = 0
@@ -138,7 +138,7 @@ def fixed_point_steps(
             total += abs(after)
             lowest = min(lowest, after)
             highest = max(highest, after)
-        before, size = size, _size(lowest, highest, total, mass)
+        before, size = size, _size(lowest, highest, total, distribution)
         fast = size <= FAST_STEP * before
         current, following = following, current
         n_steps += 1
@@ -157,7 +157,7 @@ def bicgstab(
     work: FloatArray,
     target: float,
     max_products: int,
-    mass: bool,
+    distribution: bool,
 ) -> float:
     """Solve (I − W) correction = residual by van der Vorst's BiCGStab, from zero, until the size is ``target``.
 
@@ -172,7 +172,7 @@ def bicgstab(
         correction[row], shadow[row], direction[row] = 0.0, value, value
         rho += value * value
         largest = max(largest, abs(value))
-    limit = MOST_GROWTH * largest * (n_states if mass else 1)
+    limit = MOST_GROWTH * largest * (n_states if distribution else 1)
     size = np.inf
     for _ in range(max_products // 2):
         along = _product(offsets, successors, weights, direction, image, shadow)
@@ -189,7 +189,7 @@ def bicgstab(
         if not (np.isfinite(beta) and np.isfinite(omega)):
             return np.inf
         rho = rho_next
-        size = _update(correction, residual, direction, image, second, alpha, omega, beta, mass)
+        size = _update(correction, residual, direction, image, second, alpha, omega, beta, distribution)
         if size <= target:
             return size
         if last or size > limit:
@@ -250,7 +250,7 @@ def _update(
     alpha: float,
     omega: float,
     beta: float,
-    mass: bool,
+    distribution: bool,
 ) -> float:
     """End one step of BiCGStab; return the size of the new residual."""
     lowest, highest, total = np.inf, -np.inf, 0.0
@@ -262,7 +262,7 @@ def _update(
         total += abs(value)
         lowest = min(lowest, value)
         highest = max(highest, value)
-    return _size(lowest, highest, total, mass)
+    return _size(lowest, highest, total, distribution)
 
 
 @jit
@@ -274,7 +274,7 @@ def gauss_seidel(
     correction: FloatArray,
     target: float,
     max_sweeps: int,
-    mass: bool,
+    distribution: bool,
 ) -> None:
     """Sweep correction = offset + W correction in place, forwards and backwards in turn.
 
@@ -293,5 +293,5 @@ def gauss_seidel(
             correction[row] = value
             total += change
             largest = max(largest, change)
-        if (total if mass else 2 * largest) <= target:
+        if (total if distribution else 2 * largest) <= target:
             return

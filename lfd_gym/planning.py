@@ -28,6 +28,7 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,6 +37,8 @@ from numpy.typing import NDArray
 from lfd_gym import _planning_kernels as kernels
 from lfd_gym.krylov import ChainSolver, chain_residual
 from lfd_gym.validation import FloatArray, IntArray, LfdGymWarning
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 _UNIT_ROUNDOFF = 2.0**-53
 _FIRST_SWEEPS = 4
@@ -131,7 +134,8 @@ class _Planner:
         n_nonzeros = int(row_lengths.reshape(n_states, n_actions).max(axis=1).sum())
         index = self.rows[1].dtype
         self.chain = (np.zeros(n_states + 1, dtype=index), np.empty(n_nonzeros, dtype=index), np.empty(n_nonzeros))
-        self.system = ChainSolver(discount, n_states, mass=False)
+        self.frozen_chain = (_frozen(self.chain[0]), _frozen(self.chain[1]), _frozen(self.chain[2]))
+        self.system = ChainSolver(discount, n_states, distribution=False)
         self.n_improvements = -1  # the first choice of actions is no improvement
 
     def improve(self) -> None:
@@ -168,7 +172,7 @@ class _Planner:
         target = max(enough, self.rounding)
         if self.n_changed > 0 or self.n_improvements == 0:
             target = max(target, forcing * (self.highest - self.lowest))
-        self.values += self.system.solve(*self.chain, self.residual, target)
+        self.values += self.system.solve(*self.frozen_chain, self.residual, target)
 
     def result(self) -> Plan:
         """Return the middle of the certified interval."""
@@ -211,7 +215,7 @@ def state_occupancy(
     ``policy`` is (S, A) probabilities or (S,) actions. d is nonnegative and sums to one.
     """
     chain = sp.csr_array(policy_transitions(transitions, policy).T)
-    states, error_bound = solve_chain(chain, (1 - discount) * initial, discount, tolerance, start, mass=True)
+    states, error_bound = solve_chain(chain, (1 - discount) * initial, discount, tolerance, start, distribution=True)
     warn_if_missed(error_bound, tolerance)
     return states
 
@@ -222,33 +226,37 @@ def solve_chain(
     discount: float,
     tolerance: float,
     start: FloatArray | None = None,
-    mass: bool = False,
+    distribution: bool = False,
 ) -> tuple[FloatArray, float]:
     """Solve x = offset + γ·chain·x; return x and a certified bound on its error.
 
     Parameters
     ----------
     chain
-        (S, S): P_π, whose rows sum to one, or with ``mass`` its transpose, whose columns do.
+        (S, S): P_π, whose rows sum to one, or with ``distribution`` its transpose, whose columns do.
     offset
-        (S,); with ``mass``, (1−γ) times a distribution, so that the solution is a distribution too.
+        (S,); with ``distribution``, (1−γ) times a distribution, so that the solution is a distribution too.
     tolerance
-        The error asked for: in the sup norm, or in l1 with ``mass``. The bound returned is larger only if floating
-        point, or an extreme discount, does not allow better.
+        The error asked for: in the sup norm, or in l1 with ``distribution``. The bound returned is larger only if
+        floating point, or an extreme discount, does not allow better.
     start
         (S,) guess of the solution.
     """
-    weights = (_unsigned(chain.indptr), _unsigned(chain.indices), discount * chain.data)
-    system = ChainSolver(discount, offset.size, mass)
-    x = offset / (1 - discount) if start is None or (mass and start.sum() <= 0) else start.copy()
+    weights = (_unsigned(chain.indptr), _unsigned(chain.indices), _frozen(discount * chain.data))
+    system = ChainSolver(discount, offset.size, distribution)
+    x = offset / (1 - discount) if start is None else start.copy()
+    if distribution and start is not None:
+        np.maximum(x, 0.0, out=x)
+        if x.sum() == 0:
+            x = offset / (1 - discount)
     residual = np.empty_like(x)
     accuracy = tolerance if x.size > _SMALL else 0.0
     best, least_bound, last_progress, n_idle = x, math.inf, math.inf, 0
     while True:
-        if mass:
+        if distribution:
             x /= x.sum()
         chain_residual(*weights, offset, x, residual)
-        size, scale = (_sum_norm(residual), _sum_norm(x)) if mass else (_sup_norm(residual), _sup_norm(x))
+        size, scale = (_sum_norm(residual), _sum_norm(x)) if distribution else (_sup_norm(residual), _sup_norm(x))
         rounding = 8 * _UNIT_ROUNDOFF * scale
         bound = (discount * size + rounding) / (1 - discount)
         last_progress, n_idle = (bound, 0) if bound <= last_progress / 2 else (last_progress, n_idle + 1)
@@ -256,13 +264,15 @@ def solve_chain(
             best, least_bound = x + residual, bound  # one more application
         if bound <= accuracy or discount * size <= rounding or n_idle == _PATIENCE:
             break
-        if not mass:
+        if not distribution:
             middle = float(residual.max() + residual.min()) / 2
             x += middle / (1 - discount)
             residual -= middle
         target = max((accuracy * (1 - discount) - rounding) / (2 * discount), rounding)
         x += system.solve(*weights, residual, target)
-    if mass:  # with a sum of one, neither cutting off negative entries nor rescaling afterwards adds to the l1 error
+    if (
+        distribution
+    ):  # with a sum of one, neither cutting off negative entries nor rescaling afterwards adds to the l1 error
         np.maximum(best, 0.0, out=best)
         best /= best.sum()
     return best, least_bound
@@ -301,11 +311,11 @@ def warn_if_missed(error_bound: float, tolerance: float) -> None:
 
 
 def _unsigned(indices: NDArray[np.signedinteger]) -> NDArray[np.unsignedinteger]:
-    return indices.view(np.uint32 if indices.dtype.itemsize == 4 else np.uint64)
+    return _frozen(indices.view(np.uint32 if indices.dtype.itemsize == 4 else np.uint64))
 
 
-def _frozen(array: FloatArray) -> FloatArray:
-    """Return a read-only view, so that kernels are compiled for one type of array."""
+def _frozen(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
+    """Return a read-only view, so that kernels are compiled for one type of array only."""
     view = array.view()
     view.flags.writeable = False
     return view
