@@ -136,8 +136,9 @@ def _collect(model: GenerativeModel, seed: int) -> _Sample:
         found = f"sample_next returned shape {successors.shape} for states of shape {states.shape}"
         _require(successors.shape == states.shape, "shapes", found)
         states = successors
-    pairs = np.repeat(np.concatenate(visited), _REPEATS, axis=0), np.repeat(np.concatenate(played), _REPEATS, axis=0)
-    return _Sample(*pairs, np.array(model.sample_next(*(part.copy() for part in pairs), rng)))
+    states = np.repeat(np.concatenate(visited), _REPEATS, axis=0)
+    actions = np.repeat(np.concatenate(played), _REPEATS, axis=0)
+    return _Sample(states, actions, np.array(model.sample_next(states.copy(), actions.copy(), rng)))
 
 
 def _check_batch(
