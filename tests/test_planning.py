@@ -121,6 +121,7 @@ LARGE = {
     "nearly deterministic gridworld": gridworld(40, 0.99, 0.97),
     "deterministic gridworld": gridworld(40, 0.99, 1.0),
     "patient gridworld": gridworld(40, 0.999),
+    "impatient Garnet": random_mdp(1200, 0.05),
     "Garnet": random_mdp(1200, 0.95),
     "patient Garnet": random_mdp(1200, 0.999),
 }
@@ -269,6 +270,28 @@ def test_long_cycles(n_states, ordered):
     assert mdp.plan(cost).values[order[0]] == pytest.approx(first, abs=1e-10)
     start = np.random.default_rng(2).random(n_states)
     assert mdp.state_occupancy(actions, start=start) == pytest.approx(np.full(n_states, 1 / n_states), abs=1e-10)
+
+
+def test_a_cycle_on_which_the_recursive_residual_of_bicgstab_is_wrong():
+    """It shrinks as it should while the correction grows beyond all bounds."""
+    mdp = single_action_chain(np.roll(np.arange(34), -1), 0.99)
+    cost = np.eye(34)[0]
+    exact = 0.01 * 0.99 ** (-np.arange(34) % 34) / (1 - 0.99**34)
+    assert mdp.value_function(np.zeros(34, dtype=int), cost) == pytest.approx(exact, abs=1e-12)
+
+
+def test_occupancies_are_nonnegative_where_the_iteration_is_not():
+    """Behind a start in the middle of a one-way road nothing is visited; loose corrections go below zero there."""
+    n_states = 1200
+    road = sp.csr_array(sp.diags_array([0.5, 0.5], offsets=[0, 1], shape=(n_states, n_states)).tolil())
+    road[-1, -1] = 1.0
+    mdp = FiniteMDP(road, np.eye(n_states)[600], 0.95)
+    actions = np.zeros(n_states, dtype=int)
+    for tolerance in (1e-1, 1e-2, 1e-3, 1e-4):
+        states = mdp.state_occupancy(actions, tolerance, start=np.ones(n_states))
+        assert states.min() >= 0
+        assert states.sum() == pytest.approx(1, abs=1e-14)
+        assert states[:600].sum() <= tolerance
 
 
 @pytest.mark.parametrize("discount", [0.95, 0.999])
