@@ -25,7 +25,7 @@ from lfd_gym.feature_planner import FeaturePlanner
 from lfd_gym.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray
 
-_LEVEL = 0.5
+_LEVEL = 0.6
 _FEATURE_ACCURACY = 0.02
 _PLANNER_ACCURACY = 0.05
 _MASTER_GAP = 0.8

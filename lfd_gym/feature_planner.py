@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym import planning
 from lfd_gym.exact_solution import ApprenticeshipProblem
-from lfd_gym.mdp import one_hot
 from lfd_gym.validation import FloatArray
+
+# Asking for a smaller l1 error times (1−γ) is asking for more than floating point has.
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,7 @@ class FeaturePlanner:
     def __init__(self, problem: ApprenticeshipProblem) -> None:
         self.problem = problem
         self._values = np.zeros(problem.mdp.n_states)
+        self._state_occupancy: FloatArray | None = None
 
     def cut(self, cost_weights: FloatArray, planner_tolerance: float, feature_tolerance: float) -> Cut:
         """Plan for c_w.
@@ -58,15 +62,19 @@ class FeaturePlanner:
         self._values = plan.values
         pairs = np.arange(mdp.n_states) * mdp.n_actions + plan.actions
         features = self.state_occupancy(plan.actions, feature_tolerance) @ problem.cost_features[pairs]
+        lower_value = float(mdp.initial_distribution @ plan.values) - plan.error_bound / 2
         return Cut(
             actions=plan.actions.astype(np.min_scalar_type(mdp.n_actions - 1)),
             values=plan.values,
             row=features - problem.expert,
-            lower_bound=float(mdp.initial_distribution @ plan.values - cost_weights @ problem.expert)
-            - plan.error_bound,
+            lower_bound=lower_value - float(cost_weights @ problem.expert),
         )
 
     def state_occupancy(self, actions: NDArray[np.integer], tolerance: float) -> FloatArray:
         """Return how often a deterministic policy visits each state, (S,), to an l1 error of ``tolerance``."""
         mdp = self.problem.mdp
-        return np.asarray(mdp.occupancy(one_hot(actions, mdp.n_actions), tolerance).sum(axis=1))
+        reachable = max(tolerance, _ROUNDING / (1 - mdp.discount))
+        self._state_occupancy = planning.state_occupancy(
+            mdp.transitions, actions, mdp.initial_distribution, mdp.discount, reachable, self._state_occupancy
+        )
+        return self._state_occupancy
