@@ -108,7 +108,7 @@ class SimulatorModel(ABC):
 def borrowed(env: Any, stream: Any) -> Iterator[None]:
     """Let the caller use ``env`` freely, with ``stream`` for its random numbers; then put its attributes back.
 
-    Arrays get their contents back too: some environments change them in place.
+    Arrays get their contents back too: some environments change them in place. Other containers do not.
     """
     attributes = vars(env)
     before = dict(attributes)

@@ -219,7 +219,7 @@ def draw_alias(
     start = offsets[row]
     size = offsets[row + 1] - start
     position = uniform * size
-    slot = min(int(position), size - 1)
+    slot = int(position)  # at most size - 1: for uniform <= 1 - 2⁻⁵³ the product rounds to less than size
     k = start + slot
     kept = outcomes[k]
     drawn = aliases[k]  # read in any case: the compiler then selects without a branch

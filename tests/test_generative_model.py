@@ -81,12 +81,12 @@ def test_draws_follow_the_slots(row):
 
 
 def test_extreme_uniforms_stay_inside_the_row():
-    rows = [np.array([0.3, 0.7]), np.full(3, 1 / 3), np.array([1.0])]
-    table = table_of(rows)
-    for uniform in (0.0, np.nextafter(1.0, 0.0), 0.5, np.nextafter(1 / 3, 0), np.nextafter(2 / 3, 1)):
-        drawn = table.sample(np.arange(3), FixedUniforms(np.full(3, uniform)))
-        assert (drawn >= 10).all()
-        assert (drawn < 10 + np.array([2, 3, 1])).all()
+    sizes = np.concatenate([np.arange(1, 2000), 2 ** np.arange(11, 16), 2 ** np.arange(11, 16) + 1])
+    table = table_of([np.full(size, 1 / size) for size in sizes])
+    rows = np.arange(sizes.size)
+    np.testing.assert_array_equal(table.sample(rows, FixedUniforms(np.zeros(sizes.size))), 10)
+    largest = np.full(sizes.size, 1 - 2.0**-53)  # what Generator.random can return at most
+    np.testing.assert_array_equal(table.sample(rows, FixedUniforms(largest)), 10 + sizes - 1)
 
 
 @given(mdp=finite_mdps())
