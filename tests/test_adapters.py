@@ -101,8 +101,9 @@ def test_fickle_passengers_are_refused():
             build(env)
 
 
-def test_our_environments_and_mdps():
-    env = gym.make("lfd_gym/StochasticGridworld-v0", size=5)
+@pytest.mark.parametrize("env_id", ["lfd_gym/Garnet-v0", "lfd_gym/StochasticGridworld-v0"])
+def test_our_environments_and_mdps(env_id):
+    env = gym.make(env_id)
     mdp = lfd.FiniteMDP.from_env(env, discount=0.9)
     check_generative_model(lfd.as_generative_model(env), mdp=mdp, env=env)
     check_generative_model(lfd.as_generative_model(mdp), mdp=mdp)
