@@ -20,6 +20,7 @@ import lfd_gym
 from lfd_gym.atomic_files import replacing_file
 from lfd_gym.cli_benchmark import Benchmark, Report, ReproduceFigure
 from lfd_gym.cli_demonstrations import Collect, Convert, Inspect
+from lfd_gym.cli_training import Evaluate, Train
 from lfd_gym.envs.rendering import Picture, render_grid
 from lfd_gym.mdp import FiniteMDP
 
@@ -112,6 +113,8 @@ AnyCommand = (
     | Annotated[Collect, tyro.conf.subcommand("collect")]
     | Annotated[Inspect, tyro.conf.subcommand("inspect")]
     | Annotated[Convert, tyro.conf.subcommand("convert")]
+    | Annotated[Train, tyro.conf.subcommand("train")]
+    | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Report, tyro.conf.subcommand("report")]

@@ -1,14 +1,8 @@
-"""Record demonstrations of an expert: the same as ``lfd-gym collect``."""
+"""Record demonstrations of an expert; the same as ``lfd-gym collect``."""
 
 import sys
 
-import gymnasium as gym
-import tyro
-
-from lfd_gym.cli_demonstrations import Collect
+from lfd_gym.cli import main
 
 if __name__ == "__main__":
-    try:
-        tyro.cli(Collect, description=__doc__).run()
-    except (ValueError, OSError, ImportError, gym.error.Error) as error:
-        sys.exit(f"collect_rollouts: {error}")
+    sys.exit(main(["collect", *sys.argv[1:]]))

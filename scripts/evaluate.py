@@ -1,14 +1,8 @@
-"""Evaluate the policy of a run folder, or a saved policy: the same as ``lfd-gym evaluate``."""
+"""Evaluate a run folder or a policy; the same as ``lfd-gym evaluate``."""
 
 import sys
 
-import gymnasium as gym
-import tyro
-
-from lfd_gym.cli_training import Evaluate
+from lfd_gym.cli import main
 
 if __name__ == "__main__":
-    try:
-        tyro.cli(Evaluate, description=__doc__).run()
-    except (ValueError, OSError, ImportError, gym.error.Error) as error:
-        sys.exit(f"evaluate: {error}")
+    sys.exit(main(["evaluate", *sys.argv[1:]]))

@@ -1,14 +1,8 @@
-"""Learn from demonstrations and write a run folder: the same as ``lfd-gym train``."""
+"""Learn from demonstrations and write a run folder; the same as ``lfd-gym train``."""
 
 import sys
 
-import gymnasium as gym
-import tyro
-
-from lfd_gym.cli_training import Train
+from lfd_gym.cli import main
 
 if __name__ == "__main__":
-    try:
-        tyro.cli(Train, description=__doc__).run()
-    except (ValueError, OSError, ImportError, gym.error.Error) as error:
-        sys.exit(f"train: {error}")
+    sys.exit(main(["train", *sys.argv[1:]]))

@@ -52,5 +52,16 @@ def test_help_names_every_command():
     shown = subprocess.run([sys.executable, "-m", "lfd_gym.cli", "--help"], capture_output=True, text=True, check=True)
     assert all(
         command in shown.stdout
-        for command in ("envs", "show", "collect", "inspect", "convert", "benchmark", "reproduce", "report")
+        for command in (
+            "envs",
+            "show",
+            "collect",
+            "inspect",
+            "convert",
+            "train",
+            "evaluate",
+            "benchmark",
+            "reproduce",
+            "report",
+        )
     )

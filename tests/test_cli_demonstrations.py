@@ -149,4 +149,4 @@ def test_the_script_is_the_same_command():
     assert by_script == Demonstrations.load("grid.npz")
     refused = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True)
     assert refused.returncode == 1
-    assert refused.stderr.strip() == "collect_rollouts: grid.npz exists already; --force replaces it"
+    assert refused.stderr.strip() == "lfd-gym: grid.npz exists already; --force replaces it"
