@@ -148,5 +148,5 @@ def test_the_script_is_the_same_command():
     grid("--force")
     assert by_script == Demonstrations.load("grid.npz")
     refused = subprocess.run([sys.executable, SCRIPT, *words], capture_output=True, text=True)
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert refused.stderr.strip() == "lfd-gym: grid.npz exists already; --force replaces it"
