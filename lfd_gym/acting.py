@@ -40,7 +40,8 @@ class Actor:
     def __init__(
         self, policy: ActingPolicy, action_space: gym.Space[Any], deterministic: bool, rng: np.random.Generator
     ) -> None:
-        if deterministic and not isinstance(policy, Predictor):
+        self._predicts = isinstance(policy, Predictor)
+        if deterministic and not self._predicts:
             raise ValueError("deterministic=True is for policies with `predict`; this one decides for itself")
         if not (isinstance(policy, np.ndarray | Predictor | ProbabilisticPolicy) or callable(policy)):
             raise TypeError(
@@ -58,7 +59,7 @@ class Actor:
         if self._draws:
             n_actions = int(self._space.n)  # type: ignore[attr-defined]
             return sample_rows(action_probabilities(self._policy, observations, n_actions), self._rng)
-        if isinstance(self._policy, Predictor):
+        if self._predicts:
             chosen, hidden = self._policy.predict(observations, deterministic=self._deterministic)
             if hidden is not None:
                 raise ValueError(
@@ -75,7 +76,7 @@ class Actor:
     @contextmanager
     def acting(self) -> Iterator[None]:
         """Have a ``predict`` that draws with torch's global stream draw from one seeded by ``rng`` instead."""
-        if self._draws or not isinstance(self._policy, Predictor):
+        if self._draws or not self._predicts:
             yield
             return
         seed = int(self._rng.integers(2**63))

@@ -158,20 +158,19 @@ def _from_model(
     observations = model.observe(states)
     running = np.arange(n_trajectories)
     with actor.acting(), _progress(horizon, " steps") as bar:
-        for _ in range(horizon):
+        for t in range(horizon + 1):
             ended = model.is_absorbing(states)
-            recorder.end(running[ended], observations[ended], terminated=True)
-            running, states, observations = running[~ended], states[~ended], observations[~ended]
-            if running.size == 0:
+            if ended.any():
+                recorder.end(running[ended], t, observations[ended], terminated=True)
+                running, states, observations = running[~ended], states[~ended], observations[~ended]
+            if t == horizon or running.size == 0:
                 break
             actions = actor(observations)
-            recorder.step(running, observations, actions)
+            recorder.step(running, t, observations, actions)
             states = model.sample_next(states, actions, rng)
             observations = model.observe(states)
             bar.update()
-    ended = model.is_absorbing(states)
-    recorder.end(running[ended], observations[ended], terminated=True)
-    recorder.end(running[~ended], observations[~ended], truncated=True)
+    recorder.end(running, horizon, observations, truncated=True)
     return recorder.demonstrations(model.observation_space, model.action_space, horizon)
 
 
@@ -200,25 +199,33 @@ def _from_vector_env(
         for first in range(0, n_trajectories, envs.num_envs):
             observations, _ = envs.reset(seed=int(rng.integers(2**31 - envs.num_envs)))
             running = np.arange(min(envs.num_envs, n_trajectories - first))
-            for _ in range(horizon):
+            for t in range(horizon):
                 seen = observations[running]
                 actions = actor(seen)
-                idle = np.broadcast_to(actions[0], (envs.num_envs, *actions.shape[1:])).copy()
-                idle[running] = actions
-                observations, rewards, terminations, truncations, infos = envs.step(idle)
-                recorder.step(running + first, seen, actions, rewards[running])
+                observations, rewards, terminations, truncations, infos = envs.step(_for_all(envs, running, actions))
+                recorder.step(running + first, t, seen, actions, rewards[running])
                 over = terminations[running] | truncations[running]
-                ended = running[over]
-                last = _last_observations(observations, infos, ended, resets_in_same_step)
-                recorder.end(ended + first, last, terminations[ended], truncations[ended])
-                bar.update(ended.size)
-                running = running[~over]
-                if running.size == 0:
-                    break
-            recorder.end(running + first, observations[running], truncated=True)
+                if over.any():
+                    ended = running[over]
+                    last = _last_observations(observations, infos, ended, resets_in_same_step)
+                    recorder.end(ended + first, t + 1, last, terminations[ended], truncations[ended])
+                    bar.update(ended.size)
+                    running = running[~over]
+                    if running.size == 0:
+                        break
+            recorder.end(running + first, horizon, observations[running], truncated=True)
             bar.update(running.size)
     time_limit = getattr(spec, "max_episode_steps", None) or horizon
     return recorder.demonstrations(envs.single_observation_space, envs.single_action_space, min(horizon, time_limit))
+
+
+def _for_all(envs: Any, running: IntArray, actions: NDArray[Any]) -> NDArray[Any]:
+    """Fill up ``actions`` with any action for the environments whose trajectory has ended."""
+    if running.size == envs.num_envs:
+        return actions
+    filled = np.broadcast_to(actions[0], (envs.num_envs, *actions.shape[1:])).copy()
+    filled[running] = actions
+    return filled
 
 
 def _resets_in_same_step(envs: Any) -> bool:
@@ -233,7 +240,7 @@ def _resets_in_same_step(envs: Any) -> bool:
 def _last_observations(
     observations: NDArray[Any], infos: dict[str, Any], ended: IntArray, resets_in_same_step: bool
 ) -> NDArray[Any]:
-    if not resets_in_same_step or ended.size == 0:
+    if not resets_in_same_step:
         return np.asarray(observations[ended])
     for key in ("final_obs", "final_observation"):
         if key in infos:

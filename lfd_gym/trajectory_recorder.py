@@ -20,20 +20,27 @@ class TrajectoryRecorder:
         self._lengths = np.zeros(n_trajectories, dtype=np.int64)
         self._terminated = np.zeros(n_trajectories, dtype=bool)
         self._truncated = np.zeros(n_trajectories, dtype=bool)
-        self._steps: list[tuple[IntArray, IntArray, NDArray[Any], NDArray[Any], NDArray[Any] | None]] = []
+        self._steps: list[tuple[IntArray, int, NDArray[Any], NDArray[Any], NDArray[Any] | None]] = []
         self._ends: list[tuple[IntArray, NDArray[Any]]] = []
 
     def step(
-        self, who: IntArray, observations: NDArray[Any], actions: NDArray[Any], rewards: NDArray[Any] | None = None
+        self,
+        who: IntArray,
+        t: int,
+        observations: NDArray[Any],
+        actions: NDArray[Any],
+        rewards: NDArray[Any] | None = None,
     ) -> None:
-        """Record one action of each of the trajectories ``who``, and the observation it was taken on."""
-        self._steps.append((who, self._lengths[who], observations, actions, rewards))
-        self._lengths[who] += 1
+        """Record action number ``t`` of each of the trajectories ``who``, and the observation it was taken on."""
+        self._steps.append((who, t, observations, actions, rewards))
 
-    def end(self, who: IntArray, observations: NDArray[Any], terminated: Any = False, truncated: Any = False) -> None:
-        """Record the last observations of the trajectories ``who``, and how they ended."""
+    def end(
+        self, who: IntArray, length: int, observations: NDArray[Any], terminated: Any = False, truncated: Any = False
+    ) -> None:
+        """Record that the trajectories ``who`` ended after ``length`` actions, and what was observed then."""
         if who.size:
             self._ends.append((who, observations))
+            self._lengths[who] = length
             self._terminated[who] = terminated
             self._truncated[who] = truncated
 
@@ -53,10 +60,11 @@ class TrajectoryRecorder:
         with_rewards = bool(self._steps) and self._steps[0][4] is not None
         rewards = np.empty(n_transitions) if with_rewards else None
         for who, t, seen, taken, gained in self._steps:
-            actions[offsets[who] + t] = taken
-            observations[offsets[who] + who + t] = seen
+            rows = offsets[who] + t
+            actions[rows] = taken
+            observations[rows + who] = seen
             if rewards is not None:
-                rewards[offsets[who] + t] = gained
+                rewards[rows] = gained
         for who, seen in self._ends:
             observations[offsets[who + 1] + who] = seen
         cut_by_design = (self._lengths[~self._terminated] == horizon).all()
