@@ -261,7 +261,11 @@ def _steps(
                 gradient += costs[i, j] * w[j]
             for k in range(indptr_t[i], indptr_t[i + 1]):
                 gradient -= data_t[k] * lam[indices_t[k]]
-            ahead[i] = theta[i] - primal_step * gradient
+            ahead[i] = gradient
+        # The simplex does not see a constant added to a gradient; without it no step is so long that its sum is lost.
+        lowest = ahead.min()
+        for i in range(n_occupancy):
+            ahead[i] = theta[i] - primal_step * (ahead[i] - lowest)
         threshold = _simplex_threshold(ahead, threshold)
         excess[:] = -expert
         for i in range(n_occupancy):
@@ -275,6 +279,8 @@ def _steps(
                 slope -= data[p] * ahead[indices[p]]
             lam_image[k] = lam[k] + value_step * slope
         _project_values(lam_image, radius, is_ball)
+        if is_simplex:
+            excess -= excess.max()
         w_image[:] = w + cost_step * excess
         if is_simplex:
             w_image[:] = np.maximum(w_image - _simplex_threshold(w_image, np.max(w_image) - 1.0), 0.0)

@@ -9,7 +9,13 @@ from problems import saddle_point_problems
 from scipy.optimize import linprog
 
 import lfd_gym as lfd
-from lfd_gym import FiniteMDP, SaddlePointProblem, solve_primal_dual_hybrid
+from lfd_gym import (
+    FiniteMDP,
+    FiniteOccupancyFeatures,
+    SaddlePointProblem,
+    TabularValueFeatures,
+    solve_primal_dual_hybrid,
+)
 from lfd_gym.primal_dual_hybrid import _simplex_threshold
 from lfd_gym.validation import LfdGymWarning
 
@@ -154,3 +160,24 @@ def test_simplex_projection_from_any_guess():
 
 def test_it_is_exported():
     assert lfd.solve_primal_dual_hybrid is solve_primal_dual_hybrid
+
+
+@pytest.mark.filterwarnings("ignore::lfd_gym.validation.LfdGymWarning")  # the radius is small on purpose
+@pytest.mark.parametrize("seed", [99, 127])
+def test_weights_stay_in_the_simplex_however_long_the_steps_get(seed):
+    # With one cost feature nothing stops its player's steps from growing until a sum of one is lost to rounding.
+    rng = np.random.default_rng(seed)
+    mdp = FiniteMDP(rng.dirichlet(np.ones(5), size=5), rng.dirichlet(np.ones(5)), 0.5)
+    costs = rng.choice([0.0, -1.0, 1.0], size=(5, 1))
+    features = FiniteOccupancyFeatures(rng.dirichlet(np.ones(5), size=2).T, n_actions=1)
+    problem = SaddlePointProblem.linear(
+        mdp,
+        costs,
+        rng.uniform(-0.5, 0.5, 1),
+        occupancy_features=features,
+        value_features=TabularValueFeatures(5),
+        value_radius=2.0,
+    )
+    solution = solve_primal_dual_hybrid(problem, tolerance=1e-4, max_iterations=20_000)
+    np.testing.assert_allclose(solution.cost_weights, [1.0])
+    np.testing.assert_allclose(solution.occupancy_weights.sum(), 1.0)
