@@ -283,19 +283,32 @@ def test_occupancies_are_nonnegative_where_the_iteration_is_not(start, tolerance
     assert states.sum() == pytest.approx(1, abs=1e-14)
 
 
-@pytest.mark.parametrize("discount", [0.95, 0.999])
-def test_a_distant_goal(discount):
-    """A corridor of 1500 states: V = 1 − γ^distance. Policy iteration alone would improve 1500 times."""
-    n_states = 1500
+def corridor(n_states, discount):
+    """Left or right; the goal is at the right end, so V = 1 − γ^distance."""
     successors = np.stack([np.maximum(np.arange(n_states) - 1, 0), np.minimum(np.arange(n_states) + 1, n_states - 1)])
     rows = sp.csr_array((np.ones(2 * n_states), (np.arange(2 * n_states), successors.T.ravel())))
-    mdp = FiniteMDP(rows, np.full(n_states, 1 / n_states), discount)
     cost = np.ones((n_states, 2))
     cost[-1] = 0.0
+    best = 1 - discount ** np.arange(n_states)[::-1]
+    return FiniteMDP(rows, np.full(n_states, 1 / n_states), discount), cost, best
+
+
+@pytest.mark.parametrize("discount", [0.95, 0.999])
+def test_a_distant_goal(discount):
+    """Policy iteration alone would improve 1500 times."""
+    mdp, cost, best = corridor(1500, discount)
     plan = mdp.plan(cost)
     assert plan.error_bound <= 1e-10
     assert plan.n_improvements < 100
-    assert plan.values == pytest.approx(1 - discount ** np.arange(n_states)[::-1], abs=1e-10)
+    assert plan.values == pytest.approx(best, abs=1e-10)
+
+
+def test_patience_where_the_bound_stands_still():
+    """Started from values that lead away from the goal, each improvement turns one state round; all are waited for."""
+    mdp, cost, best = corridor(300, 0.99)
+    plan = mdp.plan(cost, initial_values=np.arange(300.0))
+    assert plan.n_improvements > 100
+    assert plan.values == pytest.approx(best, abs=1e-11)
 
 
 def test_everything_leading_to_one_state_keeps_its_certificate():
@@ -313,6 +326,16 @@ def test_missing_the_tolerance_warns():
     values, bound = planning.solve_chain(mdp.transitions, 1e-9 * np.array([1.0, 0.5, 0.2]), 1 - 1e-9, 1e-12)
     assert 1e-12 < bound < 1e-4
     assert values == pytest.approx(np.full(3, 1.7 / 3), abs=1e-5)
+
+
+def test_planning_ends_even_if_no_chain_can_be_solved(monkeypatch):
+    """Then the best values seen are returned, with what they certify."""
+    mdp, cost = LARGE["gridworld"]
+    monkeypatch.setattr(krylov.ChainSolver, "solve", lambda self, *_: np.zeros(mdp.n_states))
+    plan = mdp.plan(cost)
+    best = textbook_policy_iteration(mdp, cost)
+    assert plan.n_improvements < 100
+    assert 1e-10 < np.abs(plan.values - best).max() <= plan.error_bound / 2
 
 
 # -- the solver of chains ---------------------------------------------------------------------------------------------
@@ -348,13 +371,16 @@ def test_corrections_leave_the_residual_asked_for(monkeypatch, n_states, fails, 
         assert residual_size(left, distribution) <= 1.001 * target
 
 
-def test_growing_residuals_are_not_trusted():
-    """On this cycle the recursive residual of BiCGStab shrinks as it should while the correction grows to 1e96."""
-    cycle = (np.arange(35, dtype=np.uint32), np.roll(np.arange(34, dtype=np.uint32), -1), np.full(34, 0.99))
-    residual = np.eye(34)[0] - 0.5
-    correction = krylov.ChainSolver(0.99, 34, False).solve(*cycle, residual.copy(), 5e-9)
+def test_bicgstab_does_not_claim_what_it_has_not_reached():
+    """On this cycle its recursive residual would shrink as it should while the correction grows to 1e67."""
+    n_states, target = 300, 1e-7
+    cycle = (np.arange(n_states + 1, dtype=np.uint32), np.roll(np.arange(n_states, dtype=np.uint32), -1))
+    residual, correction = np.eye(n_states)[0] - 0.5, np.empty(n_states)
+    size = krylov.bicgstab(
+        *cycle, np.full(n_states, 0.99), residual.copy(), correction, np.empty((4, n_states)), target, 4000, False
+    )
     left = residual - correction + 0.99 * np.roll(correction, -1)
-    assert np.ptp(left) <= 1e-8
+    assert size > target or np.ptp(left) <= 2 * target
 
 
 def failing_bicgstab(*arguments):
