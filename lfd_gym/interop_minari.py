@@ -7,6 +7,7 @@ NaN are read as unknown. Infos of a Minari dataset are not read.
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -81,7 +82,7 @@ def create_dataset(
             observation_space=demonstrations.observation_space,
             action_space=demonstrations.action_space,
             env_spec=_env_spec(demonstrations.provenance),
-            jpeg_encoding=False,  # lossless also where observations look like images
+            **_without_loss(demonstrations),
         )
         storage.update_metadata({key: value for key, value in metadata.items() if value is not None})
         storage.update_episodes(_buffers(demonstrations))
@@ -154,6 +155,18 @@ def _buffers(demonstrations: Demonstrations) -> Iterator[Any]:
             terminations=ends[0],
             truncations=ends[1],
         )
+
+
+def _without_loss(demonstrations: Demonstrations) -> dict[str, bool]:
+    """Return the setting that keeps Minari from compressing what looks like images; before 0.5.4 there is none."""
+    from minari.dataset.minari_storage import MinariStorage
+
+    if "jpeg_encoding" in inspect.signature(MinariStorage.new).parameters:
+        return {"jpeg_encoding": False}
+    for space in (demonstrations.observation_space, demonstrations.action_space):
+        if space.dtype == np.uint8 and len(space.shape or ()) in (2, 3):
+            raise ValueError(f"{space} looks like images, which Minari stores without loss from 0.5.4 on only")
+    return {}
 
 
 def _env_spec(provenance: Provenance) -> Any:
