@@ -128,7 +128,10 @@ def dataset_path(dataset_id: str) -> Path:
 
     match = DATASET_ID_RE.fullmatch(dataset_id)
     if match is None or match.group("version") is None:
-        raise ValueError(f"dataset_id must be of the form (namespace/)name-v0, got {dataset_id!r}")
+        raise ValueError(
+            "dataset_id must be of the form (namespace/)name-v0, with letters, digits, - and _ only and at least two "
+            f"of them in the namespace, got {dataset_id!r}"
+        )
     return Path(get_dataset_path(dataset_id))
 
 
