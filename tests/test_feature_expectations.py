@@ -173,6 +173,7 @@ def cases():
         "ending": (ending, ending_costs, 15, 4),
         "coin": (coin, extreme, 25, 15),
         "coin, many": (coin, extreme, 400, 15),
+        "coin, hardly cut": (coin, extreme, 25, 150),
         "one-sided tail": (FiniteMDP(np.ones((1, 1, 1)), [1.0], discount=0.9), np.ones((1, 1)), 5, 8),
     }
 
