@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
 
 _F = TypeVar("_F", bound=Callable[..., object])
+
+#: Inside a kernel: an element of a structured array, whose fields are attributes.
+Record: TypeAlias = Any
 
 
 def jit(function: _F) -> _F:
@@ -15,19 +18,38 @@ def jit(function: _F) -> _F:
     Kernels are sequential on purpose: ``parallel=True`` measured slower on busy machines, and users run several
     solvers side by side.
     """
-    kernel = _with_source_stamps(numba.njit(cache=True, nogil=True)(function))
-    # By itself, numba compiles anew when the file of a kernel changes, but not when the file of a kernel it calls does.
-    # There is no public way to tell it; should the private one vanish, an uncached kernel is slower to start but right.
-    cache_file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
-    if not hasattr(cache_file, "_source_stamp"):
-        return cast(_F, _with_source_stamps(numba.njit(nogil=True)(function)))
-    cache_file._source_stamp = kernel.source_stamps
-    return cast(_F, kernel)
+    return _compile(function)
 
 
 def jit_inline(function: _F) -> _F:
     """Compile a small helper that other kernels call in their inner loops."""
     return cast(_F, _with_source_stamps(numba.njit(inline="always")(function)))
+
+
+def jit_raw(function: _F) -> _F:
+    """Compile a kernel that only reads and writes arrays it is given, for inner loops of many small helpers.
+
+    It may not create arrays, and numba then leaves out the counting of references to them, which cost more than the
+    work itself when helpers take arrays. Division by zero gives infinity instead of an exception.
+    """
+    return _compile(function, error_model="numpy", _nrt=False)
+
+
+def jit_melted(function: _F) -> _F:
+    """Compile a helper of `jit_raw` kernels that LLVM must inline: no trace of the call is left."""
+    options = {"nogil": True, "forceinline": True, "error_model": "numpy", "_nrt": False}
+    return cast(_F, _with_source_stamps(numba.njit(**options)(function)))
+
+
+def _compile(function: _F, **options: Any) -> _F:
+    kernel = _with_source_stamps(numba.njit(cache=True, nogil=True, **options)(function))
+    # By itself, numba compiles anew when the file of a kernel changes, but not when the file of a kernel it calls does.
+    # There is no public way to tell it; should the private one vanish, an uncached kernel is slower to start but right.
+    cache_file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)
+    if not hasattr(cache_file, "_source_stamp"):
+        return cast(_F, _with_source_stamps(numba.njit(nogil=True, **options)(function)))
+    cache_file._source_stamp = kernel.source_stamps
+    return cast(_F, kernel)
 
 
 def _with_source_stamps(kernel: Any) -> Any:
