@@ -13,6 +13,7 @@ from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from lfd_gym._splitmix import draw_seeds
 from lfd_gym.acting import ActingPolicy, Actor, tabulated
 from lfd_gym.columns import read_only
 from lfd_gym.demonstrations import Demonstrations
@@ -101,31 +102,31 @@ def _progress(total: int, unit: str) -> Any:
 def _from_table(
     model: TabularModel, table: FloatArray, n_trajectories: int, horizon: int, rng: np.random.Generator
 ) -> Demonstrations:
-    seeds = rng.integers(2**64, size=n_trajectories, dtype=np.uint64)
+    seeds = draw_seeds(n_trajectories, rng)
     absorbing = -1 if model.absorbing_state is None else model.absorbing_state
-    in_block = max(1, min(n_trajectories, _BLOCK // horizon))
-    observation_buffer = np.empty(in_block * (horizon + 1), dtype=np.int64)
-    action_buffer = np.empty(in_block * horizon, dtype=np.int64)
+    room = horizon * max(1, min(n_trajectories, _BLOCK // horizon))
+    observation_buffer = np.empty(2 * room, dtype=np.int64)  # at most as many observations again as actions
+    action_buffer = np.empty(room, dtype=np.int64)
     lengths = np.empty(n_trajectories, dtype=np.int64)
     observations, actions = [], []
+    done = 0
     with _progress(n_trajectories, " trajectories") as bar:
-        for start in range(0, n_trajectories, in_block):
-            block = slice(start, min(start + in_block, n_trajectories))
-            written = simulate(
+        while done < n_trajectories:
+            n_new, written = simulate(
                 table,
                 model.initial_table.arrays,
                 model.transition_table.arrays,
                 absorbing,
-                seeds[block],
+                seeds[done:],
                 horizon,
                 observation_buffer,
                 action_buffer,
-                lengths[block],
+                lengths[done:],
             )
-            size = block.stop - block.start
-            observations.append(observation_buffer[: written + size].copy())
+            observations.append(observation_buffer[: written + n_new].copy())
             actions.append(action_buffer[:written].copy())
-            bar.update(size)
+            done += n_new
+            bar.update(n_new)
     all_observations = read_only(np.concatenate(observations))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     terminated = all_observations[offsets[1:] + np.arange(n_trajectories)] == absorbing

@@ -9,8 +9,8 @@ from scipy import stats
 from strategies import finite_mdps, random_policy
 
 from lfd_gym import FiniteMDP, TabularModel, as_generative_model, collect
+from lfd_gym._splitmix import uniform
 from lfd_gym.envs import TabularEnv
-from lfd_gym.trajectory_kernel import _uniform
 
 OLD_GYMNASIUM = issubclass(gym.vector.VectorEnv, gym.Env)  # 0.29
 
@@ -79,9 +79,8 @@ def test_frequencies_are_those_of_the_policy_and_the_model():
 
 
 def test_the_streams_of_the_kernel_are_uniform_and_uncorrelated():
-    counters = np.uint64(12345) + np.arange(1, 100_001, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     with np.errstate(over="ignore"):  # wrapping around is meant
-        uniforms = np.array([_uniform.py_func(counter) for counter in counters])
+        uniforms = np.array([uniform.py_func(np.uint64(12345), k) for k in range(100_000)])
     assert stats.kstest(uniforms, "uniform").pvalue > 1e-3
     for lag in (1, 2, 3):
         assert abs(np.corrcoef(uniforms[lag:], uniforms[:-lag])[0, 1]) < 4 / np.sqrt(uniforms.size)
