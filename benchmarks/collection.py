@@ -1,8 +1,8 @@
 """Collecting demonstrations on the 16×16 gridworld, against `imitation.data.rollout.rollout` with as many environments.
 
-Both collect the same number of trajectories of 200 actions, all side by side. Each time is the shortest of several runs
-after a first one. The error is the largest deviation of the estimated costs from the exact ones, beside the confidence
-radius of that many trajectories.
+Both collect the same number of trajectories of 200 actions, all side by side. Each time is the median of equally many
+runs, taken in turn after a first one. The error is the largest deviation of the estimated costs from the exact ones,
+beside the confidence radius of that many trajectories.
 """
 
 import time
@@ -24,6 +24,7 @@ ENV_ID = "lfd_gym/StochasticGridworld-v0"
 N_ENVS = 64
 HORIZON = 200
 DISCOUNT = 0.9
+REPEATS = 7
 
 
 def main() -> list[Row]:
@@ -43,25 +44,29 @@ def main() -> list[Row]:
         return by_callable(observations), None
 
     table = lfd.policies.policy_table(network, mdp)
-    network_reference = seconds_and_demonstrations(partial(imitation_rollout, network, venv), 3)
-    callable_reference = seconds_and_demonstrations(partial(imitation_rollout, for_imitation, venv), 3)
     cases = (
-        ("Stable-Baselines3 policy, model", model, network, table, network_reference, 100.0),
-        ("plain callable, model", model, by_callable, expert, callable_reference, 20.0),
-        ("plain callable, environment", env, by_callable, expert, callable_reference, 20.0),
+        ("Stable-Baselines3 policy, model", model, network, network, table, 100.0),
+        ("plain callable, model", model, by_callable, for_imitation, expert, 20.0),
+        ("plain callable, environment", env, by_callable, for_imitation, expert, 20.0),
     )
     rows = []
-    for name, source, policy, tabular, reference, bar in cases:
+    for name, source, policy, reference_policy, tabular, bar in cases:
         exact = env.unwrapped.cost_features.T @ mdp.occupancy(tabular).ravel()
         rng = np.random.default_rng(0)
-        seconds, demos = seconds_and_demonstrations(partial(lfd.collect, source, policy, N_ENVS, HORIZON, rng), 10)
-        estimates = [lfd.feature_expectations(d, env.unwrapped.cost_features, DISCOUNT) for d in (reference[1], demos)]
+        theirs, ours = (
+            partial(imitation_rollout, reference_policy, venv),
+            partial(lfd.collect, source, policy, N_ENVS, HORIZON, rng),
+        )
+        (reference_seconds, trajectories), (seconds, demos) = median_times(theirs, ours)
+        spaces = (env.observation_space, env.action_space)
+        reference = lfd.Demonstrations.from_imitation(trajectories, *spaces, HORIZON)
+        estimates = [lfd.feature_expectations(d, env.unwrapped.cost_features, DISCOUNT) for d in (reference, demos)]
         errors = [np.abs(estimate.values - exact).max() for estimate in estimates]
         rows.append(
             Row(
                 case=f"{name}, {demos.n_transitions} transitions",
                 reference=f"imitation rollout, {N_ENVS} envs",
-                reference_seconds=reference[0] / reference[1].n_transitions * demos.n_transitions,
+                reference_seconds=reference_seconds / reference.n_transitions * demos.n_transitions,
                 seconds=seconds,
                 bar=bar,
                 error=f"{errors[0]:.3f} theirs, {errors[1]:.3f} ours, radius {estimates[1].radius(0.05).max():.3f}",
@@ -75,18 +80,16 @@ def imitation_rollout(policy: Any, venv: DummyVecEnv) -> list[Any]:
     return list(rollout.rollout(policy, venv, until, np.random.default_rng(0), unwrap=False))
 
 
-def seconds_and_demonstrations(work: Callable[[], Any], repeats: int) -> tuple[float, lfd.Demonstrations]:
-    """Return the shortest of several runs, and the result of the last one."""
-    work()
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        result = work()
-        times.append(time.perf_counter() - start)
-    if not isinstance(result, lfd.Demonstrations):
-        env = gym.make(ENV_ID, size=16)
-        result = lfd.Demonstrations.from_imitation(result, env.observation_space, env.action_space, HORIZON)
-    return min(times), result
+def median_times(*works: Callable[[], Any]) -> list[tuple[float, Any]]:
+    """Run all in turn, again and again, and return the median time and the last result of each."""
+    results = [work() for work in works]  # compiles, too
+    times = np.zeros((REPEATS, len(works)))
+    for repeat in range(REPEATS):
+        for k, work in enumerate(works):
+            start = time.perf_counter()
+            results[k] = work()
+            times[repeat, k] = time.perf_counter() - start
+    return list(zip(np.median(times, axis=0), results, strict=True))
 
 
 if __name__ == "__main__":
