@@ -28,6 +28,7 @@ from lfd_gym.generative_model import GenerativeModel, TabularModel
 from lfd_gym.highs import LinearProgramError
 from lfd_gym.linear_program import LinearProgramSolution, solve_linear_program
 from lfd_gym.mdp import FiniteMDP, one_hot, policy_from_occupancy
+from lfd_gym.mirror_descent import MirrorDescentSolution, solve_mirror_descent, solve_mirror_descent_many
 from lfd_gym.observation_features import RadialBasisFeatures, RandomFourierFeatures, TileValueFeatures
 from lfd_gym.occupancy_features import (
     EmpiricalOccupancyFeatures,
@@ -92,6 +93,7 @@ __all__ = [
     "LfdGymWarning",
     "LinearProgramError",
     "LinearProgramSolution",
+    "MirrorDescentSolution",
     "OccupancyFeatures",
     "Plan",
     "PlugInSolution",
@@ -136,6 +138,8 @@ __all__ = [
     "soft_values",
     "solve_cutting_plane",
     "solve_linear_program",
+    "solve_mirror_descent",
+    "solve_mirror_descent_many",
     "solve_plug_in",
     "solve_primal_dual_hybrid",
     "testing",
