@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym import planning
+from lfd_gym._cost_kernels import combine_costs, policy_costs
 from lfd_gym.exact_solution import ApprenticeshipProblem
 from lfd_gym.validation import FloatArray
 
@@ -58,15 +59,14 @@ class FeaturePlanner:
             How far each entry of ``row`` may be from the policy's.
         """
         problem, mdp = self.problem, self.problem.mdp
-        plan = mdp.plan(problem.cost_features @ cost_weights, planner_tolerance, self._values)
+        plan = mdp.plan(combine_costs(problem.cost_features, cost_weights), planner_tolerance, self._values)
         self._values = plan.values
-        pairs = np.arange(mdp.n_states) * mdp.n_actions + plan.actions
-        features = self.state_occupancy(plan.actions, feature_tolerance) @ problem.cost_features[pairs]
-        lower_value = float(mdp.initial_distribution @ plan.values) - plan.error_bound / 2
+        state_occupancy = self.state_occupancy(plan.actions, feature_tolerance)
+        lower_value = float((mdp.initial_distribution * plan.values).sum()) - plan.error_bound / 2
         return Cut(
             actions=plan.actions.astype(np.min_scalar_type(mdp.n_actions - 1)),
             values=plan.values,
-            row=features - problem.expert,
+            row=policy_costs(problem.cost_features, plan.actions, state_occupancy) - problem.expert,
             lower_bound=lower_value - float(cost_weights @ problem.expert),
         )
 
@@ -75,6 +75,11 @@ class FeaturePlanner:
         mdp = self.problem.mdp
         reachable = max(tolerance, _ROUNDING / (1 - mdp.discount))
         self._state_occupancy = planning.state_occupancy(
-            mdp.transitions, actions, mdp.initial_distribution, mdp.discount, reachable, self._state_occupancy
+            mdp.transitions,
+            actions.astype(np.int64),
+            mdp.initial_distribution,
+            mdp.discount,
+            reachable,
+            self._state_occupancy,
         )
         return self._state_occupancy
