@@ -93,20 +93,6 @@ def write_png(path: Path, picture: Picture) -> None:
         imsave(unfinished, picture, format="png")
 
 
-AnyReproduction = Annotated[ReproduceFigure, tyro.conf.subcommand("figure")]
-
-
-@dataclass(frozen=True)
-class Reproduce:
-    """Repeat an experiment of the paper."""
-
-    what: AnyReproduction
-
-    def run(self) -> None:
-        """Run the chosen experiment."""
-        self.what.run()
-
-
 AnyCommand = (
     Annotated[Envs, tyro.conf.subcommand("envs")]
     | Annotated[Show, tyro.conf.subcommand("show")]
@@ -116,7 +102,7 @@ AnyCommand = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
-    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    | Annotated[ReproduceFigure, tyro.conf.subcommand("reproduce")]
     | Annotated[Report, tyro.conf.subcommand("report")]
 )
 

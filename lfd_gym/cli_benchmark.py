@@ -79,8 +79,10 @@ class Report:
 
 @dataclass(frozen=True)
 class ReproduceFigure:
-    """The paper's figure: the cost of the learned policy against the number of demonstrations, 20 runs each."""
+    """Repeat an experiment of the paper: the cost of the learned policy against the number of demonstrations."""
 
+    what: tyro.conf.Positional[Literal["figure"]] = "figure"
+    """Which one: the figure of Appendix E."""
     out: Path = Path("out/figure")
     """The folder for sample_traj.csv, the figure and the runs."""
     learners: tuple[str, ...] = ("cutting_plane",)
