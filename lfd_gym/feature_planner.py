@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym import planning
 from lfd_gym._cost_kernels import combine_costs, policy_costs
 from lfd_gym.exact_solution import ApprenticeshipProblem
 from lfd_gym.validation import FloatArray
@@ -74,12 +73,5 @@ class FeaturePlanner:
         """Return how often a deterministic policy visits each state, (S,), to an l1 error of ``tolerance``."""
         mdp = self.problem.mdp
         reachable = max(tolerance, _ROUNDING / (1 - mdp.discount))
-        self._state_occupancy = planning.state_occupancy(
-            mdp.transitions,
-            actions.astype(np.int64),
-            mdp.initial_distribution,
-            mdp.discount,
-            reachable,
-            self._state_occupancy,
-        )
+        self._state_occupancy = mdp.state_occupancy(actions, reachable, self._state_occupancy)
         return self._state_occupancy

@@ -80,10 +80,11 @@ def solve_with_scipy(program: Program, method: str, time_limit: float | None) ->
     return Answer(result.x, result.ineqlin.marginals, result.eqlin.marginals, result.message, int(result.nit))
 
 
-def solve_with_hipo(program: Program, time_limit: float | None) -> Answer:
+def solve_with_hipo(program: Program, time_limit: float | None, optimality: float = _FEASIBILITY) -> Answer:
     """Solve with HiGHS' interior-point solver HiPO on one thread, without crossover, and make sure that it ran.
 
     HiGHS does not stop when the libraries HiPO needs are missing: it falls back on the simplex method.
+    ``optimality`` is the relative gap between the objectives at which HiPO may stop.
     """
     try:
         import highspy
@@ -99,7 +100,7 @@ def solve_with_hipo(program: Program, time_limit: float | None) -> Answer:
         "run_crossover": "off",
         "primal_feasibility_tolerance": _FEASIBILITY,
         "dual_feasibility_tolerance": _FEASIBILITY,
-        "ipm_optimality_tolerance": _FEASIBILITY,
+        "ipm_optimality_tolerance": optimality,
     }
     if time_limit is not None:
         options["time_limit"] = time_limit

@@ -104,13 +104,13 @@ def solve_linear_program(
         raise ValueError(f"method must be one of {get_args(Method)}, got {method!r}")
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be positive, got {time_limit}")
-    program, read = _primal(problem) if form == "primal" else _dual(problem)
+    program, read = primal_program(problem) if form == "primal" else dual_program(problem)
     answer = solve_with_hipo(program, time_limit) if method == "hipo" else solve_with_scipy(program, method, time_limit)
-    return _solution(problem, read(answer), answer, tolerance)
+    return certified_answer(problem, read(answer), answer, tolerance)
 
 
 @dataclass(frozen=True)
-class _Point:
+class Point:
     """μ (S·A,), ε, u and w as HiGHS found them."""
 
     occupancy: FloatArray
@@ -126,7 +126,8 @@ def _flow_matrix(mdp: FiniteMDP) -> sp.csr_array:
     return sp.csr_array(stay - mdp.discount * mdp.transitions)
 
 
-def _primal(problem: ApprenticeshipProblem) -> tuple[Program, Callable[[Answer], _Point]]:
+def primal_program(problem: ApprenticeshipProblem) -> tuple[Program, Callable[[Answer], Point]]:
+    """Return (P), and how to read μ, ε, u and w off its answer."""
     mdp, n_costs = problem.mdp, problem.n_costs
     n_pairs = mdp.n_states * mdp.n_actions
     costs = sp.csr_array(problem.cost_features.T)
@@ -139,15 +140,15 @@ def _primal(problem: ApprenticeshipProblem) -> tuple[Program, Callable[[Answer],
         lower=np.append(np.zeros(n_pairs), -np.inf),
     )
 
-    def read(answer: Answer) -> _Point:
+    def read(answer: Answer) -> Point:
         values = (1 - mdp.discount) * answer.equal_prices
-        return _Point(answer.x[:-1], float(answer.x[-1]), values, -answer.upper_prices)
+        return Point(answer.x[:-1], float(answer.x[-1]), values, -answer.upper_prices)
 
     return program, read
 
 
-def _dual(problem: ApprenticeshipProblem) -> tuple[Program, Callable[[Answer], _Point]]:
-    """(D) in the variables u/(1−γ) and w, as a minimisation."""
+def dual_program(problem: ApprenticeshipProblem) -> tuple[Program, Callable[[Answer], Point]]:
+    """Return (D) in the variables u/(1−γ) and w, as a minimisation, and how to read its answer."""
     mdp, n_costs = problem.mdp, problem.n_costs
     sums = sp.csr_array((np.ones(n_costs), (np.zeros(n_costs, dtype=int), mdp.n_states + np.arange(n_costs))))
     program = Program(
@@ -159,14 +160,16 @@ def _dual(problem: ApprenticeshipProblem) -> tuple[Program, Callable[[Answer], _
         lower=np.append(np.full(mdp.n_states, -np.inf), np.zeros(n_costs)),
     )
 
-    def read(answer: Answer) -> _Point:
+    def read(answer: Answer) -> Point:
         values = (1 - mdp.discount) * answer.x[: mdp.n_states]
-        return _Point(-answer.upper_prices, -float(answer.equal_prices[0]), values, answer.x[mdp.n_states :])
+        return Point(-answer.upper_prices, -float(answer.equal_prices[0]), values, answer.x[mdp.n_states :])
 
     return program, read
 
 
-def _solution(problem: ApprenticeshipProblem, point: _Point, answer: Answer, tolerance: float) -> LinearProgramSolution:
+def certified_answer(
+    problem: ApprenticeshipProblem, point: Point, answer: Answer, tolerance: float
+) -> LinearProgramSolution:
     """Clean HiGHS' μ and w, recompute the policy's occupancy and V*_w, and certify."""
     mdp = problem.mdp
     weights = np.maximum(point.cost_weights, 0.0)

@@ -8,7 +8,7 @@ import lfd_gym as lfd
 from lfd_gym import FiniteMDP
 from lfd_gym.exact_solution import ApprenticeshipProblem
 from lfd_gym.highs import Program, solve_with_scipy
-from lfd_gym.linear_program import _dual, _primal
+from lfd_gym.linear_program import dual_program, primal_program
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -48,7 +48,7 @@ def test_the_two_programs_are_each_others_dual(problem, seed):
     mdp, costs = problem
     checked = ApprenticeshipProblem.checked(mdp, costs, noisy_expectations(mdp, costs, seed))
     points = []
-    for build in (_primal, _dual):
+    for build in (primal_program, dual_program):
         program, read = build(checked)
         points.append(read(solve_with_scipy(program, "highs-ds", None)))
     for point in points:
