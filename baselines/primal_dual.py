@@ -13,7 +13,10 @@ from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.exact_solution import ExactSolution
 from lfd_gym.feature_estimation import Truncation, feature_expectations
 from lfd_gym.linear_program import solve_linear_program
+from lfd_gym.mirror_descent import solve_mirror_descent
 from lfd_gym.plug_in import solve_plug_in
+from lfd_gym.saddle_point import SaddlePointProblem
+from lfd_gym.step_sizes import Schedule
 from lfd_gym.validation import FloatArray
 
 
@@ -87,6 +90,45 @@ class Lpal:
         if task.cost_class != "simplex":
             raise ValueError("lpal is a linear program over the simplex: cost_class must be 'simplex'")
         return _learned(solve_linear_program(mdp, costs, _expert(task, costs, self.truncation)), uses_model=True)
+
+
+@dataclass(frozen=True)
+class MirrorDescent:
+    """Algorithm 1 of the paper without function approximation; the budget is a number of iterations, of two draws each.
+
+    Attributes
+    ----------
+    schedule
+        Of the steps: ``"practical"`` or ``"paper"``.
+    truncation
+        As for `CuttingPlane`.
+    """
+
+    schedule: Schedule = "practical"
+    truncation: Truncation = "paper"
+
+    queries_expert: ClassVar[bool] = False
+    budget_unit: ClassVar[str] = "iterations"
+    default_budget: ClassVar[int | None] = 10_000_000
+
+    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+        """Run all iterations."""
+        assert budget is not None
+        mdp, costs = task.known_model("mirror_descent"), task.known_costs("mirror_descent")
+        # The model serves for the radius of the values and the residual that is reported, not for the steps.
+        problem = SaddlePointProblem.tabular(
+            mdp, costs, _expert(task, costs, self.truncation), cost_class=task.cost_class
+        )
+        solution = solve_mirror_descent(
+            problem, as_generative_model(mdp), budget, rng, schedule=self.schedule, progress=False
+        )
+        return Learned(
+            solution.policy,
+            solution.cost_weights,
+            oracle_calls=solution.oracle_calls,
+            uses_model=True,
+            facts={"residual": solution.residual, "value_radius": problem.value_radius},
+        )
 
 
 @dataclass(frozen=True)

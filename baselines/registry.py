@@ -21,6 +21,7 @@ _LEARNERS: dict[str, str | Callable[..., Learner]] = {
     "gail": "lfd_gym.baselines.adversarial:Gail",
     "lpal": "lfd_gym.baselines.primal_dual:Lpal",
     "mce_irl": "lfd_gym.baselines.mce_irl:MceIrl",
+    "mirror_descent": "lfd_gym.baselines.primal_dual:MirrorDescent",
     "mwal": "lfd_gym.baselines.apprenticeship:Mwal",
     "plug_in": "lfd_gym.baselines.primal_dual:PlugIn",
     "random": "lfd_gym.baselines.reference_policies:Random",

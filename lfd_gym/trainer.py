@@ -10,11 +10,10 @@ certificate. So `imitation`'s check for a fixed horizon is not made, and its war
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from tqdm import tqdm
 
 from lfd_gym.certificate import Certificate
 from lfd_gym.costs import CostClass, check_cost_class
@@ -24,10 +23,12 @@ from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.feature_estimation import FeatureExpectations, Truncation, feature_expectations
 from lfd_gym.generative_model import GenerativeModel
 from lfd_gym.mdp import FiniteMDP
+from lfd_gym.occupancy_features import TilePolicy
 from lfd_gym.policy_certificate import certify_policy
 from lfd_gym.rollout_estimates import CostRows
+from lfd_gym.saddle_point import ValueDomain
 from lfd_gym.tabular_policy import TabularPolicy
-from lfd_gym.trainer_solvers import SOLVERS, Apprenticeship, SolverName, Trained
+from lfd_gym.trainer_solvers import SOLVERS, Apprenticeship, SolverName, Trained, Values
 from lfd_gym.validation import FloatArray, discount_factor
 
 try:
@@ -57,7 +58,15 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         γ.
     solver
         ``"cutting_plane"``: exact, on a known model. ``"plug_in"``: exact on a model estimated from draws.
-        ``"primal_dual_hybrid"``: first-order steps on the known model.
+        ``"primal_dual_hybrid"``: first-order steps on the known model. ``"mirror_descent"``: Algorithm 1 of the paper,
+        from draws; the only one for spaces that cannot be enumerated. By default the first if the model is known and no
+        features are given, else the last.
+    occupancy_features, value_features
+        Φ and Ψ of the saddle-point problem, for ``"mirror_descent"`` and ``"primal_dual_hybrid"``; tabular by default,
+        needed over spaces that cannot be enumerated.
+    value_radius, value_domain
+        The domain of the value weights, see `SaddlePointProblem`. By default the ball with a radius computed from the
+        model, or without a model the box |λ_k| ≤ 1, which suffices for features that do not overlap.
     cost_class
         ``"simplex"`` or ``"ball"``.
     truncation
@@ -93,7 +102,11 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         cost_features: FloatArray | CostRows | None = None,
         discount: float,
         rng: np.random.Generator,
-        solver: SolverName = "cutting_plane",
+        solver: SolverName | None = None,
+        occupancy_features: Any = None,
+        value_features: Any = None,
+        value_radius: float | Literal["auto"] = "auto",
+        value_domain: ValueDomain | None = None,
         cost_class: CostClass = "simplex",
         truncation: Truncation = "paper",
         custom_logger: HierarchicalLogger | None = None,
@@ -101,14 +114,24 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         if (env is None) == (model is None):
             raise ValueError("give either env or model")
         check_cost_class("cost_class", cost_class)
-        if solver not in SOLVERS:
-            raise ValueError(f"solver must be one of {', '.join(sorted(SOLVERS))}, got {solver!r}")
         self.discount = discount_factor("discount", discount)
-        self.solver = solver
         self.cost_class = cost_class
         self.truncation = truncation
         self.rng = rng
         self.mdp, self.model = _models(env, model, self.discount)
+        if solver is None:
+            solver = "mirror_descent" if self.mdp is None or occupancy_features is not None else "cutting_plane"
+        if solver not in SOLVERS:
+            raise ValueError(f"solver must be one of {', '.join(sorted(SOLVERS))}, got {solver!r}")
+        if occupancy_features is not None and solver in ("cutting_plane", "plug_in"):
+            raise ValueError(f"solver {solver!r} takes no features: it is exact")
+        self.solver: SolverName = solver
+        self._features = {
+            "occupancy_features": occupancy_features,
+            "value_features": value_features,
+            "value_radius": value_radius,
+            "value_domain": value_domain,
+        }
         source: Any = self.model if env is None else env
         self.observation_space: gym.Space[Any] = source.observation_space
         self.action_space: gym.Space[Any] = source.action_space
@@ -155,34 +178,45 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         callback
             Called with this trainer when a policy has been found.
         progress_bar
-            Whether to show that work is under way.
+            Whether to show how far a solver that takes long has come.
         """
         if n_iterations is not None and n_iterations < 1:
             raise ValueError(f"n_iterations must be at least 1, got {n_iterations}")
         problem = Apprenticeship(
-            self.cost_features, self.expert_features.values, self.discount, self.model, self.mdp, self.cost_class
+            self.cost_features,
+            self.expert_features.values,
+            self.discount,
+            self.model,
+            self.mdp,
+            self.cost_class,
+            **self._features,
+            progress=progress_bar,
         )
-        with tqdm(total=1, desc=self.solver, disable=not progress_bar) as bar:
-            self._trained = SOLVERS[self.solver](problem, n_iterations, self.rng)
-            bar.update()
-        self._policy = self._as_policy(self._trained.table)
+        self._trained = SOLVERS[self.solver](problem, n_iterations, self.rng)
+        self._policy = self._as_policy(self._trained.policy)
         self._log(self._trained)
         if callback is not None:
             callback(self)
 
     def _log(self, trained: Trained) -> None:
         logger: Any = self.logger
+        for iteration, residual in trained.history[:-1]:
+            logger.record(f"{self.solver}/residual", residual)
+            logger.record(f"{self.solver}/iterations", iteration)
+            logger.dump(step=iteration)
         for name, value in trained.facts.items():
             logger.record(f"{self.solver}/{name}", value)
         logger.record("oracle_calls", trained.oracle_calls)
         for index, weight in enumerate(trained.cost_weights):
             logger.record(f"cost_weights/{index}", float(weight))
-        logger.dump(step=0)
+        logger.dump(step=trained.history[-1][0] if trained.history else 0)
 
-    def _as_policy(self, table: FloatArray) -> TabularPolicy:
+    def _as_policy(self, found: FloatArray | TilePolicy) -> TabularPolicy:
         space = self.observation_space
+        if isinstance(found, TilePolicy):
+            return TabularPolicy(space, self.action_space, found.table, self.rng, found.grid)
         n_rows = int(space.n) if isinstance(space, gym.spaces.Discrete) else (space.shape or (0,))[0]
-        return TabularPolicy(space, self.action_space, table[:n_rows], self.rng)
+        return TabularPolicy(space, self.action_space, found[:n_rows], self.rng)
 
     # -- results ------------------------------------------------------------------------------------------------------
 
@@ -193,13 +227,9 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
 
     @property
     def policy(self) -> TabularPolicy:
-        """The apprentice, as a policy of Stable-Baselines3; uniformly random before training."""
-        if self._policy is None:
-            if not isinstance(self.action_space, gym.spaces.Discrete):
-                raise ValueError(f"action_space must be Discrete, got {self.action_space}")
-            n_actions = int(self.action_space.n)
-            n_states = self.mdp.n_states if self.mdp is not None else int(self.model.state_space.n)  # type: ignore[attr-defined]
-            self._policy = self._as_policy(np.full((n_states, n_actions), 1 / n_actions))
+        """The apprentice, as a policy of Stable-Baselines3."""
+        self._found()
+        assert self._policy is not None
         return self._policy
 
     @property
@@ -208,8 +238,8 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         return self._found().cost_weights
 
     @property
-    def value_function(self) -> FloatArray:
-        """(S,) values of that cost; an absorbing state added by `FiniteMDP.from_env` is the last."""
+    def value_function(self) -> Values:
+        """(S,) values of that cost, the absorbing state that `FiniteMDP.from_env` adds last; else a function."""
         return self._found().values
 
     @property
@@ -223,7 +253,7 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         Without a known model, ``n_rollouts`` fresh rollouts of the policy are made.
         """
         return certify_policy(
-            self._found().table,
+            self._found().policy,
             self.model if self.mdp is None else self.mdp,
             self.cost_features,
             self.expert_features,

@@ -12,7 +12,18 @@ from lfd_gym.baselines import Learned, Task, learner_names, make_learner, regist
 from lfd_gym.baselines.apprenticeship import AbbeelNg
 from lfd_gym.baselines.counting import count_actions
 
-CORE = ["abbeel_ng", "apprentice_bc", "cutting_plane", "expert", "lpal", "mwal", "plug_in", "random", "tabular_bc"]
+CORE = [
+    "abbeel_ng",
+    "apprentice_bc",
+    "cutting_plane",
+    "expert",
+    "lpal",
+    "mirror_descent",
+    "mwal",
+    "plug_in",
+    "random",
+    "tabular_bc",
+]
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +47,11 @@ def learn(name, task, budget=None, seed=0, **settings):
 
 @pytest.mark.parametrize("name", CORE)
 def test_learners_return_policies_of_the_model(name, task):
-    result = learn(name, task)
+    budget = 300_000 if name == "mirror_descent" else None
+    result = learn(name, task, budget)
     np.testing.assert_allclose(result.policy.sum(axis=1), 1.0)
     assert result.policy.shape == (64, 4)
-    again = learn(name, task)
+    again = learn(name, task, budget)
     np.testing.assert_array_equal(result.policy, again.policy)
 
 

@@ -14,7 +14,16 @@ from lfd_gym.policies import policy_table
 
 DISCOUNT = 0.9
 #: Small enough for seconds, large enough for each learner to learn something.
-BUDGETS = {"gail": 40_960, "airl": 40_960, "dagger": 2000, "bc": 300, "mce_irl": 30, "mwal": 100, "plug_in": 200_000}
+BUDGETS = {
+    "gail": 40_960,
+    "airl": 40_960,
+    "dagger": 2000,
+    "bc": 300,
+    "mce_irl": 30,
+    "mwal": 100,
+    "plug_in": 200_000,
+    "mirror_descent": 1_000_000,
+}
 VARIANTS = [(name, {}) for name in learner_names()] + [("abbeel_ng", {"variant": "max_margin"})]
 #: Share of the way from random to the expert that is asked for; clones from 10 trajectories do not know every state.
 SCORES = {"random": -0.01, "gail": 0.3, "airl": 0.25, "bc": 0.5, "tabular_bc": 0.5}
