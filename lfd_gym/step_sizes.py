@@ -23,6 +23,8 @@ from lfd_gym.saddle_point import SaddlePointProblem
 
 Schedule = Literal["paper", "practical"]
 
+_ROUNDING = 1e-9
+
 
 @dataclass(frozen=True)
 class GradientNorms:
@@ -100,5 +102,5 @@ def practical_steps(problem: SaddlePointProblem, horizon: int, norms: GradientNo
 
 
 def _inverse(norm: float) -> float:
-    """1/norm; where the gradient is always zero no step is needed."""
-    return 1 / norm if norm > 0 else 0.0
+    """1/norm; no step where the gradient is always zero, up to rounding, as in a chain of one state."""
+    return 1 / norm if norm > _ROUNDING else 0.0
