@@ -11,13 +11,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lfd_gym.costs import CostClass
 from lfd_gym.exact_solution import ApprenticeshipProblem
 from lfd_gym.feature_planner import FeaturePlanner
 from lfd_gym.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, distribution, finite_array, policy_array
+from lfd_gym.weight_polytope import WeightPolytope
 
 _ROUNDING = 1e-8
 
@@ -149,66 +150,18 @@ def explaining_weights(
         raise ValueError(f"slack must be nonnegative, got {slack}")
     problem = _problem(mdp, cost_features, expert, "simplex")
     planner = FeaturePlanner(problem)
-    polytope = _Polytope(problem.n_costs, 1e-3 * tolerance)
+    polytope = WeightPolytope(problem.n_costs, 1e-3 * tolerance)
     accuracy = 0.1 * tolerance
-    while (vertex := polytope.unchecked_vertex()) is not None:
+    while (index := polytope.unchecked()) is not None:
+        vertex = polytope.vertices[index]
         cut = planner.cut(vertex, accuracy, 0.1 * accuracy)
         if float(vertex @ cut.row) < -slack - 0.9 * tolerance:
             polytope.intersect(cut.row + slack)  # ⟨w, row⟩ + slack, because Σw = 1
         else:
-            polytope.mark_checked(vertex)
+            polytope.mark_checked(index)
         if len(polytope.vertices) > max_vertices:
             raise RuntimeError(f"more than {max_vertices} vertices: use fewer features, or raise max_vertices")
     return ExplainingWeights(polytope.vertices, polytope.normals)
-
-
-class _Polytope:
-    """A subset of the simplex cut out by half-spaces ⟨w, a⟩ ≥ 0, by its vertices (double description).
-
-    Constraint j < n is w_j ≥ 0; constraint n + k is the k-th half-space.
-    """
-
-    def __init__(self, size: int, tolerance: float) -> None:
-        self.vertices = np.eye(size)
-        self.normals = np.empty((0, size))
-        self._tight = ~np.eye(size, dtype=bool)  # (K, number of constraints): which hold with equality
-        self._checked = np.zeros(size, dtype=bool)
-        self._tolerance = tolerance
-
-    def unchecked_vertex(self) -> FloatArray | None:
-        """Return a vertex that is not marked yet."""
-        open_vertices = np.flatnonzero(~self._checked)
-        return self.vertices[open_vertices[0]] if open_vertices.size else None
-
-    def mark_checked(self, vertex: FloatArray) -> None:
-        """Mark ``vertex``."""
-        self._checked |= (self.vertices == vertex).all(axis=1)
-
-    def intersect(self, normal: FloatArray) -> None:
-        """Keep the part with ⟨w, normal⟩ ≥ 0."""
-        products = self.vertices @ normal
-        inside = np.flatnonzero(products > self._tolerance)
-        outside = np.flatnonzero(products < -self._tolerance)
-        new_vertices, new_tight = [], []
-        for a in inside:
-            for b in outside:
-                common = self._tight[a] & self._tight[b]
-                if self._adjacent(common):
-                    share = products[a] / (products[a] - products[b])
-                    new_vertices.append((1 - share) * self.vertices[a] + share * self.vertices[b])
-                    new_tight.append(np.append(common, True))
-        kept = products >= -self._tolerance
-        tight_here = np.abs(products[kept]) <= self._tolerance
-        size = self.vertices.shape[1]
-        self.vertices = np.concatenate([self.vertices[kept], np.reshape(new_vertices, (-1, size))])
-        tight = np.column_stack([self._tight[kept], tight_here])
-        self._tight = np.concatenate([tight, np.reshape(np.array(new_tight, dtype=bool), (-1, tight.shape[1]))])
-        self._checked = np.concatenate([self._checked[kept], np.zeros(len(new_vertices), dtype=bool)])
-        self.normals = np.concatenate([self.normals, normal[None]])
-
-    def _adjacent(self, common: NDArray[np.bool_]) -> bool:
-        """Say whether two vertices span an edge: no third vertex satisfies all they satisfy with equality."""
-        return int(self._tight[:, common].all(axis=1).sum()) == 2
 
 
 def _problem(

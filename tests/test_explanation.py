@@ -7,6 +7,7 @@ from strategies import mdps_with_costs, random_policy
 
 import lfd_gym as lfd
 from lfd_gym import FiniteMDP
+from lfd_gym.weight_polytope import WeightPolytope
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -86,6 +87,37 @@ def test_slack_is_the_suboptimality_allowed():
     for slack, bounds in ((0.0, [0.5, 0.5]), (0.1, [0.35, 0.8])):  # … unless w₀ = 1/2
         found = lfd.explaining_weights(mdp, costs, torn, slack=slack)
         assert found.bounds[0] == pytest.approx(bounds, abs=1e-7)
+
+
+def test_costs_that_are_zero_everywhere():
+    """Planning for a zero cost from the values of another ends, and a zero cost explains every expert."""
+    mdp = FiniteMDP(np.array([[[0.9, 0.1]], [[0.4, 0.6]]]), initial_distribution=[0.5, 0.5], discount=0.76)
+    costs = np.array([[-1.0, 0.0], [-0.3, 0.0]])
+    plan = mdp.plan(costs[:, 1], tolerance=1e-9, initial_values=mdp.plan(costs[:, 0]).values)
+    assert plan.values == pytest.approx(np.zeros(2), abs=1e-90)
+    assert plan.n_improvements <= 100
+    assert lfd.explaining_weights(mdp, costs, np.ones((2, 1))).bounds == pytest.approx(np.array([[0, 1], [0, 1]]))
+    mdp, _ = two_states()
+    assert len(lfd.explaining_weights(mdp, np.zeros((4, 3)), np.full((2, 2), 0.5)).vertices) == 3
+
+
+def test_a_hundred_vertices():
+    """Where every state is visited the set is {w : no action has a negative advantage}, linear in w."""
+    rng = np.random.default_rng(5)
+    n_states, n_actions = 12, 4
+    moves = rng.integers(n_states, size=(n_states, n_actions))
+    mdp = FiniteMDP(np.eye(n_states)[moves], np.full(n_states, 1 / n_states), 0.2)
+    costs = rng.uniform(-1, 1, (n_states * n_actions, 6))
+    expert = mdp.optimal_policy(costs.mean(axis=1))
+    found = lfd.explaining_weights(mdp, costs, expert)
+    expected = WeightPolytope(6, 1e-11)
+    values = [mdp.value_function(expert, cost) for cost in costs.T]
+    for advantages in costs - np.stack([mdp.bellman_adjoint(value).ravel() for value in values], axis=1):
+        expected.intersect(advantages)
+    assert len(found.vertices) > 100
+    distances = np.abs(found.vertices[:, None] - expected.vertices[None]).max(axis=2)
+    assert distances.min(axis=0).max() <= 1e-6
+    assert distances.min(axis=1).max() <= 1e-6
 
 
 def test_an_expert_that_nothing_explains():
