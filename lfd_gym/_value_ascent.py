@@ -26,7 +26,8 @@ ENTRY = np.dtype([("value", "f8"), ("sum", "f8"), ("since", "f8"), ("unused", "f
 #: scale: s; square: ‖z‖²; clock: Q.
 PLAYER = np.dtype([("scale", "f8"), ("square", "f8"), ("clock", "f8"), ("until_rebase", "i8")])
 
-_SMALLEST_SCALE = 1e-30
+#: Below, steps of the clock, the scale, would lose too many digits beside the clock.
+_SMALLEST_SCALE = 1e-6
 _ROUNDS_PER_ENTRY = 16
 
 

@@ -44,7 +44,8 @@ SAMPLER = np.dtype(
 SMALLEST = 1e-280
 #: Ceilings of weights that may rise stand this much above them.
 HEADROOM = 1.25
-_LARGEST_TOTAL = 1e100
+#: Between rebuilds S stays within these factors, or steps of the clock, 1/S, would vanish beside the clock.
+_LARGEST_TOTAL = 1e4
 _LARGEST_FALL = 16.0
 _ROUNDS_PER_WEIGHT = 16
 
@@ -67,7 +68,6 @@ def uniform_sampler(n: int, headroom: float) -> WeightSampler:
     sampler = WeightSampler(
         weights, np.zeros(n), np.zeros(n, SLOT), np.zeros(n + 2, RISE), np.zeros(n, np.int64), np.zeros(1, SAMPLER)
     )
-    sampler.numbers["total"] = 1.0
     rebuild(sampler, headroom)
     return sampler
 
@@ -87,7 +87,10 @@ def rebuild(sampler: WeightSampler, headroom: float) -> None:
     """Settle the averages, rescale the weights to S = 1, and build the table over bases ``headroom``·v_i."""
     settle(sampler)
     weights, run = sampler.weights, sampler.numbers[0]
-    scale = 1.0 / run.total
+    total = 0.0  # summed afresh: after a deep fall of the largest weight, run.total is but rounding
+    for i in range(weights.size):
+        total += weights[i].value
+    scale = 1.0 / total
     total = 0.0
     for i in range(weights.size):
         value = max(weights[i].value * scale, SMALLEST)
@@ -190,13 +193,10 @@ def find_rise(rises: NDArray[np.void], n_rises: int, mass: float) -> int:
 def temper(sampler: WeightSampler, power: float, headroom: float) -> None:
     """θ_i ∝ θ_i^power, and rebuild."""
     settle(sampler)
-    weights, run = sampler.weights, sampler.numbers[0]
+    weights = sampler.weights
     largest = 0.0
     for i in range(weights.size):
         largest = max(largest, weights[i].value)
-    total = 0.0
     for i in range(weights.size):
         weights[i].value = (weights[i].value / largest) ** power
-        total += weights[i].value
-    run.total = total
     rebuild(sampler, headroom)
