@@ -47,7 +47,7 @@ def test_the_vertices_are_those_of_qhull(size, n_cuts, seed):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 7])
 def test_weights_in_order(size):
-    """w₁ ≥ w₂ ≥ … ≥ w_n: the vertices are the averages of the first k unit vectors, in whatever order, however often."""
+    """w₁ ≥ w₂ ≥ … ≥ w_n: averages of the first k unit vectors, in whatever order and however often cut."""
     normals = [np.eye(size)[i] - np.eye(size)[j] for i, j in itertools.combinations(range(size), 2)]
     expected = np.array([np.append(np.full(k, 1 / k), np.zeros(size - k)) for k in range(1, size + 1)])
     for order in (normals, normals[::-1], normals + normals):
