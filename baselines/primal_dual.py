@@ -15,7 +15,7 @@ from lfd_gym.feature_estimation import Truncation, feature_expectations
 from lfd_gym.linear_program import solve_linear_program
 from lfd_gym.mirror_descent import solve_mirror_descent
 from lfd_gym.plug_in import solve_plug_in
-from lfd_gym.saddle_point import SaddlePointProblem
+from lfd_gym.saddle_point import SaddlePointProblem, ValueDomain
 from lfd_gym.step_sizes import Schedule
 from lfd_gym.validation import FloatArray
 
@@ -100,11 +100,14 @@ class MirrorDescent:
     ----------
     schedule
         Of the steps: ``"practical"`` or ``"paper"``.
+    value_domain
+        ``"box"``, or the paper's ``"ball"``, which needs more iterations; of a size computed from the model.
     truncation
         As for `CuttingPlane`.
     """
 
     schedule: Schedule = "practical"
+    value_domain: ValueDomain = "box"
     truncation: Truncation = "paper"
 
     queries_expert: ClassVar[bool] = False
@@ -117,7 +120,11 @@ class MirrorDescent:
         mdp, costs = task.known_model("mirror_descent"), task.known_costs("mirror_descent")
         # The model serves for the radius of the values and the residual that is reported, not for the steps.
         problem = SaddlePointProblem.tabular(
-            mdp, costs, _expert(task, costs, self.truncation), cost_class=task.cost_class
+            mdp,
+            costs,
+            _expert(task, costs, self.truncation),
+            value_domain=self.value_domain,
+            cost_class=task.cost_class,
         )
         solution = solve_mirror_descent(
             problem, as_generative_model(mdp), budget, rng, schedule=self.schedule, progress=False

@@ -10,7 +10,7 @@ certificate. So `imitation`'s check for a fixed horizon is not made, and its war
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -28,7 +28,7 @@ from lfd_gym.policy_certificate import certify_policy
 from lfd_gym.rollout_estimates import CostRows
 from lfd_gym.saddle_point import ValueDomain
 from lfd_gym.tabular_policy import TabularPolicy
-from lfd_gym.trainer_solvers import SOLVERS, Apprenticeship, SolverName, Trained, Values
+from lfd_gym.trainer_solvers import SOLVERS, Apprenticeship, Relaxation, SolverName, Trained, Values
 from lfd_gym.validation import FloatArray, discount_factor
 
 try:
@@ -59,14 +59,15 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
     solver
         ``"cutting_plane"``: exact, on a known model. ``"plug_in"``: exact on a model estimated from draws.
         ``"primal_dual_hybrid"``: first-order steps on the known model. ``"mirror_descent"``: Algorithm 1 of the paper,
-        from draws; the only one for spaces that cannot be enumerated. By default the first if the model is known and no
-        features are given, else the last.
+        from draws; the only one for spaces that cannot be enumerated. By default the first that will do: an exact one
+        over finite spaces unless features are given.
     occupancy_features, value_features
         Φ and Ψ of the saddle-point problem, for ``"mirror_descent"`` and ``"primal_dual_hybrid"``; tabular by default,
-        needed over spaces that cannot be enumerated.
+        needed over spaces that cannot be enumerated (there Φ must be `TileOccupancyFeatures`).
     value_radius, value_domain
-        The domain of the value weights, see `SaddlePointProblem`. By default the ball with a radius computed from the
-        model, or without a model the box |λ_k| ≤ 1, which suffices for features that do not overlap.
+        The domain of the value weights, see `SaddlePointProblem`. By default a box for tabular features, else a ball,
+        of a size computed from the model; without a model the box |λ_k| ≤ 1 (√n_c over the ball of costs), which
+        suffices for features that do not overlap.
     cost_class
         ``"simplex"`` or ``"ball"``.
     truncation
@@ -105,7 +106,7 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         solver: SolverName | None = None,
         occupancy_features: Any = None,
         value_features: Any = None,
-        value_radius: float | Literal["auto"] = "auto",
+        value_radius: float | None = None,
         value_domain: ValueDomain | None = None,
         cost_class: CostClass = "simplex",
         truncation: Truncation = "paper",
@@ -119,19 +120,14 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         self.truncation = truncation
         self.rng = rng
         self.mdp, self.model = _models(env, model, self.discount)
+        self.relaxation = Relaxation(occupancy_features, value_features, value_radius, value_domain)
         if solver is None:
-            solver = "mirror_descent" if self.mdp is None or occupancy_features is not None else "cutting_plane"
-        if solver not in SOLVERS:
+            solver = self._default_solver()
+        elif solver not in SOLVERS:
             raise ValueError(f"solver must be one of {', '.join(sorted(SOLVERS))}, got {solver!r}")
-        if occupancy_features is not None and solver in ("cutting_plane", "plug_in"):
-            raise ValueError(f"solver {solver!r} takes no features: it is exact")
+        if solver in ("cutting_plane", "plug_in") and not self.relaxation.is_default:
+            raise ValueError(f"solver {solver!r} takes no features and no value_radius or value_domain: it is exact")
         self.solver: SolverName = solver
-        self._features = {
-            "occupancy_features": occupancy_features,
-            "value_features": value_features,
-            "value_radius": value_radius,
-            "value_domain": value_domain,
-        }
         source: Any = self.model if env is None else env
         self.observation_space: gym.Space[Any] = source.observation_space
         self.action_space: gym.Space[Any] = source.action_space
@@ -141,6 +137,13 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         self._demonstrations: Demonstrations | None = None
         self._expert: FeatureExpectations | None = None
         super().__init__(demonstrations=demonstrations, custom_logger=custom_logger)
+
+    def _default_solver(self) -> SolverName:
+        if not self.relaxation.is_default:
+            return "mirror_descent"
+        if self.mdp is not None:
+            return "cutting_plane"
+        return "plug_in" if isinstance(self.model.state_space, gym.spaces.Discrete) else "mirror_descent"
 
     # -- data ---------------------------------------------------------------------------------------------------------
 
@@ -189,8 +192,8 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
             self.model,
             self.mdp,
             self.cost_class,
-            **self._features,
-            progress=progress_bar,
+            self.relaxation,
+            progress_bar,
         )
         self._trained = SOLVERS[self.solver](problem, n_iterations, self.rng)
         self._policy = self._as_policy(self._trained.policy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -11,19 +12,48 @@ from numpy.typing import NDArray
 
 from lfd_gym.costs import CostClass
 from lfd_gym.cutting_plane import solve_cutting_plane
-from lfd_gym.generative_model import GenerativeModel
+from lfd_gym.generative_model import GenerativeModel, TabularModel
 from lfd_gym.mdp import FiniteMDP
 from lfd_gym.mirror_descent import solve_mirror_descent
-from lfd_gym.occupancy_features import TabularOccupancyFeatures, TilePolicy
+from lfd_gym.occupancy_features import (
+    FiniteOccupancyFeatures,
+    TabularOccupancyFeatures,
+    TileOccupancyFeatures,
+    TilePolicy,
+)
 from lfd_gym.plug_in import solve_plug_in
 from lfd_gym.primal_dual_hybrid import solve_primal_dual_hybrid
 from lfd_gym.rollout_estimates import CostRows
 from lfd_gym.saddle_point import SaddlePointProblem, ValueDomain
 from lfd_gym.validation import FloatArray
-from lfd_gym.value_features import TabularValueFeatures
+from lfd_gym.value_features import TabularValueFeatures, ValueFeatures
+
+#: Iterations of Algorithm 1 if the user does not say: seconds of compiled rounds, minutes of batches of a simulator.
+_DEFAULT_ROUNDS = 10_000_000
+_DEFAULT_BATCHES = 20_000
 
 SolverName = Literal["cutting_plane", "mirror_descent", "plug_in", "primal_dual_hybrid"]
 Values: TypeAlias = FloatArray | Callable[[NDArray[Any]], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """The choices that make the saddle-point problem, see `SaddlePointProblem`; None where they are left to us."""
+
+    occupancy_features: Any = None
+    value_features: Any = None
+    value_radius: float | None = None
+    value_domain: ValueDomain | None = None
+
+    def __post_init__(self) -> None:
+        if (self.occupancy_features is None) != (self.value_features is None):
+            raise ValueError("give both occupancy_features and value_features, or neither")
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nothing was chosen."""
+        chosen = (self.occupancy_features, self.value_features, self.value_radius, self.value_domain)
+        return all(choice is None for choice in chosen)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +66,8 @@ class Apprenticeship:
     model: GenerativeModel
     mdp: FiniteMDP | None
     cost_class: CostClass
-    occupancy_features: Any = None
-    value_features: Any = None
-    value_radius: float | Literal["auto"] = "auto"
-    value_domain: ValueDomain | None = None
-    progress: bool = False
+    relaxation: Relaxation
+    progress: bool
 
     def known(self, solver: str) -> tuple[FiniteMDP, FloatArray]:
         """Return the model and the costs as numbers, or say that ``solver`` needs them."""
@@ -55,35 +82,26 @@ class Apprenticeship:
         return self.cost_features
 
     def saddle_point(self, solver: str) -> SaddlePointProblem:
-        """Return the saddle-point problem over the given features; tabular ones if there are none."""
-        phi, psi = self.occupancy_features, self.value_features
-        if (phi is None) != (psi is None):
-            raise ValueError("give both occupancy_features and value_features, or neither")
+        """Return the saddle-point problem over the given features; over tabular ones if none are given."""
+        chosen = self.relaxation
+        phi, psi = self._features(solver)
         if self.mdp is not None:
             mdp, costs = self.known(solver)
             return SaddlePointProblem.linear(
                 mdp,
                 costs,
                 self.expert_feature_expectations,
-                occupancy_features=phi or TabularOccupancyFeatures(mdp.n_states, mdp.n_actions),
-                value_features=psi or TabularValueFeatures(mdp.n_states),
-                value_radius=self.value_radius,
-                value_domain=self.value_domain or "ball",
+                occupancy_features=phi,
+                value_features=psi,
+                value_radius="auto" if chosen.value_radius is None else chosen.value_radius,
+                value_domain=chosen.value_domain or ("box" if chosen.value_features is None else "ball"),
                 cost_class=self.cost_class,
             )
-        if phi is None:
-            states: Any = self.model.state_space
-            actions: Any = self.model.action_space
-            if not hasattr(states, "n") or not hasattr(actions, "n"):
-                raise ValueError(f"solver {solver!r} needs occupancy_features and value_features over {states}")
-            phi, psi = TabularOccupancyFeatures(int(states.n), int(actions.n)), TabularValueFeatures(int(states.n))
-        # Without a model no radius can be computed. Values of costs in [-1, 1] lie in [-1, 1] (over the ball of costs,
-        # in [-√n_c, √n_c]): that is the box of features that do not overlap.
-        domain = self.value_domain or "box"
-        radius = self.value_radius
-        if radius == "auto":
+        domain, radius = chosen.value_domain or "box", chosen.value_radius
+        if radius is None:
             if domain != "box":
                 raise ValueError("value_radius must be given for the ball when the model is not known")
+            # |V| ≤ max |c_w|, so this box holds the values of every cost if the features do not overlap.
             radius = 1.0 if self.cost_class == "simplex" else float(np.sqrt(self.expert_feature_expectations.size))
         return SaddlePointProblem.from_simulator(
             self.cost_features,
@@ -95,6 +113,22 @@ class Apprenticeship:
             value_domain=domain,
             cost_class=self.cost_class,
         )
+
+    def _features(self, solver: str) -> tuple[Any, Any]:
+        phi, psi = self.relaxation.occupancy_features, self.relaxation.value_features
+        if phi is None:
+            n_states, n_actions = (getattr(s, "n", None) for s in (self.model.state_space, self.model.action_space))
+            if n_states is None or n_actions is None:
+                raise ValueError(
+                    f"solver {solver!r} needs occupancy_features and value_features over {self.model.state_space}"
+                )
+            return TabularOccupancyFeatures(int(n_states), int(n_actions)), TabularValueFeatures(int(n_states))
+        if not isinstance(phi, FiniteOccupancyFeatures | TabularOccupancyFeatures | TileOccupancyFeatures):
+            raise ValueError(f"occupancy_features must be of a kind whose mixtures are policies, got {phi}")
+        seen = self.model.observation_space
+        if isinstance(phi, TileOccupancyFeatures) and seen.shape != phi.grid.low.shape:
+            raise ValueError(f"occupancy_features are tiles over {phi.grid.low.size} numbers, but policies see {seen}")
+        return phi, psi
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,26 +213,27 @@ def primal_dual_hybrid(problem: Apprenticeship, n_iterations: int | None, rng: n
 
 
 def mirror_descent(problem: Apprenticeship, n_iterations: int | None, rng: np.random.Generator) -> Trained:
-    """Run Algorithm 1 from draws of the generative model."""
+    """Run Algorithm 1 from draws of the generative model; an iteration is a round, or a batch on a simulator."""
     saddle = problem.saddle_point("mirror_descent")
-    solution = solve_mirror_descent(saddle, problem.model, n_iterations or 1_000_000, rng, progress=problem.progress)
-    if solution.policy is None:
-        raise ValueError(
-            f"occupancy_features {saddle.occupancy_features} do not say what policy their weights stand for"
-        )
+    default = _DEFAULT_ROUNDS if isinstance(problem.model, TabularModel) else _DEFAULT_BATCHES
+    solution = solve_mirror_descent(saddle, problem.model, n_iterations or default, rng, progress=problem.progress)
     weights = solution.value_weights
-    finite = isinstance(solution.policy, np.ndarray)
-    values: Values = (
-        saddle.values(weights)
-        if finite
-        else lambda observations: saddle.value_features.evaluate(observations) @ weights
-    )
+    values: Values
+    if isinstance(solution.policy, TilePolicy):
+        values = partial(_combined, saddle.value_features, weights)
+    else:
+        values = saddle.values(weights)
     facts: dict[str, float | str] = {"iterations": solution.n_iterations, "status": solution.status}
     if solution.residual is not None:
         facts["residual"] = solution.residual
     return Trained(
         solution.policy, solution.cost_weights, values, solution.oracle_calls, facts, solution.residual_history
     )
+
+
+def _combined(features: ValueFeatures, weights: FloatArray, observations: NDArray[Any]) -> FloatArray:
+    """u_λ at a batch of observations, (n,)."""
+    return features.evaluate(observations) @ weights
 
 
 SOLVERS: dict[str, Solver] = {

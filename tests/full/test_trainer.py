@@ -175,7 +175,6 @@ def test_certificate_covers_the_true_distance(trained, world):
     certificate = trained.certificate(delta=0.05)
     assert evaluation.cost_distance <= certificate.cost_distance_bound
     by_model = make(world, env=None, model=lfd.as_generative_model(env), cost_features=env.unwrapped.cost_features)
-    by_model.solver = "plug_in"
     by_model.train(progress_bar=False)
     sampled = by_model.certificate(delta=0.05, n_rollouts=2000)
     assert sampled.cost_distance_bound > certificate.cost_distance  # it also allows for what rollouts do not show
@@ -304,6 +303,93 @@ def test_it_runs_unchanged_on_toy_text(name):
     assert evaluation.cost_distance <= trainer.certificate(0.05).cost_distance_bound
     venv = DummyVecEnv([lambda: RolloutInfoWrapper(FloatRewards(gym.make(env_id)))])
     assert rollout.rollout(trainer.policy, venv, rollout.make_min_episodes(1), rng=rng)
+
+
+@pytest.fixture(scope="module")
+def pole():
+    """CartPole with tiles over the angle and its speed; after the end there are no costs, so standing is good."""
+    env = gym.make("CartPole-v1")
+    limits = np.array([2.4, 3.0, 0.21, 3.0])
+    grid = TileGrid(-limits, limits, (1, 1, 4, 4))
+    return {
+        "demonstrations": lfd.collect(env, balance, 20, 150, np.random.default_rng(0)),
+        "env": env,
+        "cost_features": standing_and_upright,
+        "discount": 0.95,
+        "occupancy_features": lfd.TileOccupancyFeatures(grid, n_actions=2, absorbing=True),
+        "value_features": lfd.TileValueFeatures(grid),
+    }
+
+
+def balance(observations):
+    return (observations @ [0.0, 0.1, 1.0, 0.5] > 0).astype(np.int64)
+
+
+def standing_and_upright(observations, actions):
+    leaning = np.minimum(np.abs(observations[:, 2]) / 0.21, 1)
+    return np.column_stack([-np.ones(len(observations)), leaning - 1])
+
+
+def pole_trainer(pole, **settings):
+    return lfd.PrimalDualTrainer(**(pole | {"rng": np.random.default_rng(0), "custom_logger": quiet()} | settings))
+
+
+def test_cartpole_with_tiles(pole, tmp_path):
+    trainer = pole_trainer(pole)
+    assert trainer.solver == "mirror_descent"
+    trainer.train(2500, progress_bar=False)
+    assert trainer.oracle_calls == 2500 * 64 * 2 + 1024
+
+    rng = np.random.default_rng(1)
+    evaluate = {"expert_feature_expectations": trainer.expert_features.values, "discount": 0.95, "n_rollouts": 200}
+    ours = lfd.evaluate(trainer.policy, trainer.model, standing_and_upright, rng=rng, **evaluate)
+    uniform = lfd.TilePolicy(pole["value_features"].grid, np.full((16, 2), 0.5))
+    random = lfd.evaluate(uniform, trainer.model, standing_and_upright, rng=rng, **evaluate)
+    assert ours.sampling.normalised_score[0] > 0.9
+    assert ours.sampling.cost_distance[1] < random.sampling.cost_distance[0] / 3
+    assert trainer.certificate(0.05, n_rollouts=100).cost_distance_bound > ours.cost_distance
+    episodes, _ = evaluate_policy(trainer.policy, pole["env"], 5, deterministic=False, warn=False)
+    assert episodes > 100  # steps; the random policy stands for 22
+
+    leaning = np.zeros((2, 4), dtype=np.float32)
+    leaning[1, 2:] = 0.2, 1.0
+    upright_value, falling_value = trainer.value_function(leaning)
+    assert upright_value < falling_value
+
+    trainer.policy.save(tmp_path / "policy.npz")
+    loaded = lfd.TabularPolicy.load(tmp_path / "policy.npz")
+    seen = pole["demonstrations"].observations
+    np.testing.assert_array_equal(loaded.predict(seen)[0], trainer.policy.predict(seen)[0])
+    assert loaded.observation_space == pole["env"].observation_space
+
+
+def test_features_that_do_not_fit_are_refused(pole, world):
+    with pytest.raises(ValueError, match="give both occupancy_features and value_features"):
+        pole_trainer(pole, value_features=None)
+    with pytest.raises(ValueError, match="'cutting_plane' takes no features"):
+        pole_trainer(pole, solver="cutting_plane")
+    with pytest.raises(ValueError, match="'plug_in' takes no features and no value_radius"):
+        make(world, solver="plug_in", value_radius=3.0)
+    with pytest.raises(ValueError, match="needs occupancy_features and value_features over Box"):
+        pole_trainer(pole, occupancy_features=None, value_features=None).train(10)
+    with pytest.raises(ValueError, match="value_radius must be given for the ball"):
+        pole_trainer(pole, value_domain="ball").train(10)
+    stored = lfd.rollout_occupancies([[np.zeros((3, 4))]], [[np.zeros(3, dtype=int)]], 0.95)
+    with pytest.raises(ValueError, match="whose mixtures are policies"):
+        pole_trainer(pole, occupancy_features=stored).train(10)
+    flat = lfd.TileOccupancyFeatures(TileGrid([0.0], [1.0], (2,)), n_actions=2, absorbing=True)
+    with pytest.raises(ValueError, match="tiles over 1 numbers, but policies see Box"):
+        pole_trainer(pole, occupancy_features=flat).train(10)
+
+
+def test_the_solver_follows_from_what_is_known(world, pole):
+    env, mdp = world[:2]
+    costs = {"cost_features": env.unwrapped.cost_features, "env": None}
+    assert make(world).solver == "cutting_plane"
+    assert make(world, model=mdp, **costs).solver == "cutting_plane"
+    assert make(world, model=lfd.as_generative_model(env), **costs).solver == "plug_in"
+    assert make(world, value_domain="box").solver == "mirror_descent"
+    assert pole_trainer(pole).solver == "mirror_descent"
 
 
 class FloatRewards(gym.RewardWrapper):
