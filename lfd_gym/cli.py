@@ -18,8 +18,9 @@ import tyro
 
 import lfd_gym
 from lfd_gym.atomic_files import replacing_file
-from lfd_gym.cli_benchmark import Benchmark, Report, ReproduceFigure
+from lfd_gym.cli_benchmark import Benchmark, Report
 from lfd_gym.cli_demonstrations import Collect, Convert, Inspect
+from lfd_gym.cli_reproduce import Reproduce
 from lfd_gym.cli_training import Evaluate, Train
 from lfd_gym.envs.rendering import Picture, render_grid
 from lfd_gym.mdp import FiniteMDP
@@ -102,7 +103,7 @@ AnyCommand = (
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
-    | Annotated[ReproduceFigure, tyro.conf.subcommand("reproduce")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Report, tyro.conf.subcommand("report")]
 )
 

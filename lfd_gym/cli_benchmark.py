@@ -1,4 +1,4 @@
-"""The commands ``benchmark``, ``report`` and ``reproduce``."""
+"""The commands ``benchmark`` and ``report``."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from typing import Annotated, Literal
 import tyro
 
 from lfd_gym.benchmark.engines import Engine, ProcessEngine, RayEngine
-from lfd_gym.benchmark.presets import PAPER_COST_SEED, PAPER_COUNTS, PAPER_DISCOUNT, Preset, figure_spec, preset
+from lfd_gym.benchmark.presets import Preset, preset
 from lfd_gym.benchmark.report import write_report
-from lfd_gym.benchmark.reproduction import write_figure
 from lfd_gym.benchmark.runner import run_benchmark
 from lfd_gym.benchmark.spec import BenchmarkSpec
 from lfd_gym.benchmark.summary import format_summary, summarise
@@ -75,31 +74,3 @@ class Report:
     def run(self) -> None:
         """Write the page and say where it is."""
         print(f"report: {write_report(self.folder)}")
-
-
-@dataclass(frozen=True)
-class ReproduceFigure:
-    """Repeat an experiment of the paper: the cost of the learned policy against the number of demonstrations."""
-
-    what: tyro.conf.Positional[Literal["figure"]] = "figure"
-    """Which one: the figure of Appendix E."""
-    out: Path = Path("out/figure")
-    """The folder for sample_traj.csv, the figure and the runs."""
-    learners: tuple[str, ...] = ("cutting_plane",)
-    """The first one is drawn as in the paper; with more, they are compared in a second figure."""
-    discount: float = PAPER_DISCOUNT
-    """The paper does not print it."""
-    cost_seed: int = PAPER_COST_SEED
-    """Draws the costs; the default's expert reaches the paper's -0.3536 at the default discount."""
-    counts: tuple[int, ...] = PAPER_COUNTS
-    """Numbers of demonstrations."""
-    runs: int = 20
-    """Runs for each number."""
-    where: Annotated[EngineSettings, tyro.conf.arg(name="")] = EngineSettings()
-
-    def run(self) -> None:
-        """Run what is missing and write the files."""
-        spec = figure_spec(self.learners, self.discount, self.cost_seed, self.counts, self.runs)
-        results = run_benchmark(spec, self.out, self.where.make())
-        for path in write_figure(results):
-            print(path)

@@ -9,6 +9,7 @@ import time
 
 import numpy as np
 import pytest
+from benchmark_rows import deterministic_part
 
 from lfd_gym.benchmark import (
     BenchmarkSpec,
@@ -36,16 +37,6 @@ def spec(**changes):
     return BenchmarkSpec(**(axes | changes))
 
 
-def without_times(rows):
-    """Leave out what two runs of the same cell may differ in."""
-    plain = json.loads(json.dumps(rows))
-    for row in plain:
-        row["provenance"].pop("revision")  # the sources may be committed between the two runs
-        for key in ("wall_seconds", "cpu_seconds", "peak_memory_mb"):
-            row["evaluation"]["resources"].pop(key)
-    return plain
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     return run_benchmark(spec(), tmp_path_factory.mktemp("run"), ProcessEngine(2), progress_bar=False)
@@ -66,8 +57,8 @@ def test_rows_make_sense(undisturbed):
 def test_results_do_not_depend_on_order_or_workers(undisturbed, tmp_path):
     turned = spec(seeds=(2, 0, 1), learners=(LearnerSpec("tabular_bc"), LearnerSpec("expert"), LearnerSpec("random")))
     other = run_benchmark(turned, tmp_path, ProcessEngine(1), progress_bar=False)
-    by_cell = {row["cell"]: row for row in without_times(other.rows())}
-    assert without_times(undisturbed.rows()) == [by_cell[row["cell"]] for row in undisturbed.rows()]
+    by_cell = {row["cell"]: row for row in deterministic_part(other.rows())}
+    assert deterministic_part(undisturbed.rows()) == [by_cell[row["cell"]] for row in undisturbed.rows()]
 
 
 def test_killed_and_resumed_it_ends_like_an_undisturbed_run(undisturbed, tmp_path):
@@ -88,7 +79,7 @@ run_benchmark(BenchmarkSpec.from_file(sys.argv[1]), sys.argv[2], ProcessEngine(2
     before = len(ResultsFolder.open(tmp_path / "out").rows())
     assert 0 < before < 36
     resumed = run_benchmark(spec(), tmp_path / "out", ProcessEngine(2), progress_bar=False)
-    assert without_times(resumed.rows()) == without_times(undisturbed.rows())
+    assert deterministic_part(resumed.rows()) == deterministic_part(undisturbed.rows())
     for row in resumed.rows():
         np.testing.assert_array_equal(resumed.policy(row["cell"]), undisturbed.policy(row["cell"]))
 

@@ -1,9 +1,9 @@
 """Figures of benchmark results: curves, scatters, profiles, weights and certificates.
 
 Each function takes rows of a benchmark (see `lfd_gym.benchmark`) and returns a matplotlib figure. Learners keep one
-colour, marker and line style through all figures of a report: the eight colours of Okabe and Ito, which colour-blind
-readers can tell apart, then again with another line. Whatever belongs to a learner carries the id
-``<figure>~<learner>~<part>``, so that a page showing the figure can hide it.
+colour, marker and line style through all figures of a report: the colours of Okabe and Ito, which colour-blind readers
+can tell apart, then again with another marker and line; black and grey for the expert and the random policy. Whatever
+belongs to a learner carries the id ``<figure>~<learner>~<part>``, so that a page showing the figure can hide it.
 
 matplotlib is imported when the first figure is made, and its global state is left alone.
 """
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8F7700")
-_MARKERS = "osD^vP*X<>"
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8F7700")
 _LINES = ("-", "--", ":", "-.")
+#: Markers, and the characters that look like them.
+_MARKERS = {"o": "●", "s": "■", "D": "◆", "^": "▲", "v": "▼", "P": "✚", "*": "★", "X": "✖", "<": "◀", ">": "▶"}
 
 
 @dataclass(frozen=True)
@@ -38,27 +39,42 @@ class Style:
     marker: str
     linestyle: str
 
+    def line(self) -> dict[str, Any]:
+        """Return the arguments for a line of matplotlib with markers."""
+        return {"color": self.color, "marker": self.marker, "linestyle": self.linestyle, "markersize": 5}
+
+    @property
+    def symbol(self) -> str:
+        """The marker as a character, for legends outside the figure."""
+        return _MARKERS[self.marker]
+
+
+_REFERENCES = {"expert": Style("#000000", "o", "--"), "random": Style("#7F7F7F", "s", ":")}
+
 
 def learner_styles(learners: Sequence[str]) -> dict[str, Style]:
     """Give each learner its colour, marker and line."""
-    return {
+    markers = list(_MARKERS)
+    others = [learner for learner in learners if learner not in _REFERENCES]
+    styles = {
         learner: Style(
-            _COLOURS[k % len(_COLOURS)], _MARKERS[k % len(_MARKERS)], _LINES[(k // len(_COLOURS)) % len(_LINES)]
+            _COLOURS[k % len(_COLOURS)], markers[k % len(markers)], _LINES[(k // len(_COLOURS)) % len(_LINES)]
         )
-        for k, learner in enumerate(learners)
+        for k, learner in enumerate(others)
     }
+    return {learner: (_REFERENCES | styles)[learner] for learner in learners}
 
 
 def curves_over_demonstrations(rows: Sequence[Row], styles: dict[str, Style], name: str = "curves") -> Figure:
     """Draw the expected true cost against the number of demonstrations: mean over seeds, band from min to max."""
-    figure, axes = _axes("number of demonstrations", "expected true cost")
+    figure, axes = new_axes("number of demonstrations", "expected true cost")
     for learner, style in styles.items():
         groups = _by(_of_learner(rows, learner), lambda row: row["n_demonstrations"])
         if not groups:
             continue
         counts = sorted(groups)
         costs = [[row["evaluation"]["expected_costs"][0] for row in groups[count]] for count in counts]
-        line = axes.plot(counts, [np.mean(c) for c in costs], label=learner, **_line(style))[0]
+        line = axes.plot(counts, [np.mean(c) for c in costs], label=learner, **style.line())[0]
         line.set_gid(f"{name}~{learner}~line")
         low, high = [min(c) for c in costs], [max(c) for c in costs]
         band = axes.fill_between(counts, low, high, color=style.color, alpha=0.12, linewidth=0)
@@ -72,7 +88,7 @@ def scatter_over(
     rows: Sequence[Row], styles: dict[str, Style], quantity: Callable[[Row], float], label: str, name: str
 ) -> Figure:
     """Draw the normalised score of each run against something it used, such as seconds."""
-    figure, axes = _axes(label, "normalised score")
+    figure, axes = new_axes(label, "normalised score")
     for learner, style in styles.items():
         points = [(quantity(row), _score(row)) for row in _of_learner(rows, learner) if quantity(row) > 0]
         if points:
@@ -86,13 +102,13 @@ def scatter_over(
 
 def profiles(rows: Sequence[Row], styles: dict[str, Style], name: str = "profile") -> Figure:
     """Draw, for each learner, the share of its runs whose normalised score exceeds τ, against τ."""
-    figure, axes = _axes("normalised score τ", "share of runs with a score above τ")
+    figure, axes = new_axes("normalised score τ", "share of runs with a score above τ")
     thresholds = np.linspace(-0.2, 1.05, 251)
     for learner, style in styles.items():
         scores = [_score(row) for row in _of_learner(rows, learner)]
         if scores:
             share = performance_profile(np.array(scores)[:, None], thresholds)
-            line = axes.plot(thresholds, share, color=style.color, linestyle=style.linestyle, linewidth=2)[0]
+            line = axes.plot(thresholds, share, **style.line(), markevery=(0.05, 0.2))[0]
             line.set_gid(f"{name}~{learner}~line")
     axes.set_ylim(-0.02, 1.02)
     return figure
@@ -100,7 +116,7 @@ def profiles(rows: Sequence[Row], styles: dict[str, Style], name: str = "profile
 
 def recovered_weights(rows: Sequence[Row], styles: dict[str, Style], name: str = "weights") -> Figure:
     """Draw the mean recovered cost weights of each learner that finds any, beside the true ones."""
-    figure, axes = _axes("cost feature", "weight")
+    figure, axes = new_axes("cost feature", "weight")
     found = {
         learner: [row["facts"]["cost_weights"] for row in _of_learner(rows, learner) if _weights(row)]
         for learner in styles
@@ -126,8 +142,8 @@ def recovered_weights(rows: Sequence[Row], styles: dict[str, Style], name: str =
 
 def certificates(rows: Sequence[Row], styles: dict[str, Style], name: str = "certificates") -> Figure:
     """Draw each certified upper bound on the 𝒞-distance against the true one: none may lie below the line."""
-    figure, axes = _axes("true distance to the expert", "certified upper bound")
-    largest = 0.0
+    figure, axes = new_axes("true distance to the expert", "certified upper bound")
+    furthest = 0.0
     for learner, style in styles.items():
         points = [
             (row["evaluation"]["cost_distance"], row["facts"]["certified_distance"])
@@ -136,16 +152,17 @@ def certificates(rows: Sequence[Row], styles: dict[str, Style], name: str = "cer
         ]
         if points:
             x, y = np.array(points).T
-            largest = max(largest, float(y.max()), float(x.max()))
+            furthest = max(furthest, float(x.max()))
             dots = axes.scatter(x, y, s=28, color=style.color, marker=style.marker, alpha=0.75, linewidths=0)
             dots.set_gid(f"{name}~{learner}~dots")
-    axes.plot([0, largest], [0, largest], color="0.35", linestyle="--", linewidth=1)
+    axes.plot([0, furthest], [0, furthest], color="0.35", linestyle="--", linewidth=1)
+    axes.set_ylim(bottom=min(0.0, axes.get_ylim()[0]))
     return figure
 
 
-def paper_figure(table: FloatArray, expert_cost: float) -> Figure:
-    """Draw the paper's figure from the columns n_traj, rho_mean, rho_std, rho_min, rho_max."""
-    figure, axes = _axes("number of sample trajectories $m$", r"$\rho_{c_{true}}(\hat\pi)$")
+def paper_figure(table: FloatArray, expert_cost: float, learner: str) -> Figure:
+    """Draw the paper's figure of a learner from the columns n_traj, rho_mean, rho_std, rho_min, rho_max."""
+    figure, axes = new_axes("number of sample trajectories $m$", r"$\rho_{c_{true}}(\hat\pi)$")
     count, mean, deviation, low, high = table.T
     axes.fill_between(count, low, high, color=_COLOURS[0], alpha=0.12, linewidth=0, label="min to max over runs")
     axes.errorbar(
@@ -156,7 +173,7 @@ def paper_figure(table: FloatArray, expert_cost: float) -> Figure:
         marker="o",
         markersize=4,
         capsize=2,
-        label="mean ± standard deviation",
+        label=f"{learner}: mean ± standard deviation",
     )
     axes.axhline(expert_cost, color=_COLOURS[1], linestyle="--", label="expert")
     _log_counts(axes, [int(n) for n in count])
@@ -164,18 +181,26 @@ def paper_figure(table: FloatArray, expert_cost: float) -> Figure:
     return figure
 
 
-def _axes(x_label: str, y_label: str) -> tuple[Figure, Axes]:
+def new_axes(x_label: str, y_label: str) -> tuple[Figure, Axes]:
+    """Return an empty figure with one set of axes."""
+    figure, panels = new_panels(1, x_label, y_label)
+    return figure, panels[0]
+
+
+def new_panels(n_panels: int, x_label: str, y_label: str) -> tuple[Figure, list[Axes]]:
+    """Return an empty figure with axes side by side that share their scale."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    figure = Figure(figsize=(1.2 + 4.2 * n_panels, 3.7), layout="constrained")
     FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    panels = list(figure.subplots(1, n_panels, sharey=True, squeeze=False)[0])
+    panels[0].set_ylabel(y_label)
+    for axes in panels:
+        axes.set_xlabel(x_label)
+        axes.grid(alpha=0.25)
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, panels
 
 
 def _log_counts(axes: Axes, counts: Sequence[int]) -> None:
@@ -183,10 +208,6 @@ def _log_counts(axes: Axes, counts: Sequence[int]) -> None:
     axes.set_xscale("log")
     axes.set_xticks(counts, [str(count) for count in counts])
     axes.set_xticks([], minor=True)
-
-
-def _line(style: Style) -> dict[str, Any]:
-    return {"color": style.color, "marker": style.marker, "linestyle": style.linestyle, "markersize": 5}
 
 
 def _expert_line(axes: Axes, rows: Sequence[Row]) -> None:

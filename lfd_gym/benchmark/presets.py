@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 import gymnasium as gym
@@ -25,6 +26,12 @@ def paper_gridworld(discount: float = PAPER_DISCOUNT, cost_seed: int = PAPER_COS
     return EnvironmentSpec("gridworld16", "lfd_gym/StochasticGridworld-v0", discount, PAPER_HORIZON, kwargs)
 
 
+def small_gridworld(size: int, discount: float) -> EnvironmentSpec:
+    """Return a gridworld on which Algorithm 1 can be followed all the way."""
+    kwargs = {"size": size, "cost_seed": 0}
+    return EnvironmentSpec(f"gridworld{size}", "lfd_gym/StochasticGridworld-v0", discount, PAPER_HORIZON, kwargs)
+
+
 def preset(name: Preset) -> BenchmarkSpec:
     """Return a benchmark by its name.
 
@@ -39,7 +46,8 @@ def preset(name: Preset) -> BenchmarkSpec:
                 LearnerSpec("random"),
                 LearnerSpec("tabular_bc"),
                 LearnerSpec("bc"),
-                LearnerSpec("gail", budget=40_000),
+                LearnerSpec("gail", budget=150_000),
+                LearnerSpec("mirror_descent"),
                 LearnerSpec("plug_in"),
                 LearnerSpec("cutting_plane"),
                 LearnerSpec("apprentice_bc"),
@@ -62,15 +70,20 @@ def preset(name: Preset) -> BenchmarkSpec:
 
 def figure_spec(
     learners: tuple[str, ...] = ("cutting_plane",),
+    budgets: Mapping[str, int] | None = None,
     discount: float = PAPER_DISCOUNT,
     cost_seed: int = PAPER_COST_SEED,
     counts: tuple[int, ...] = PAPER_COUNTS,
     n_runs: int = 20,
 ) -> BenchmarkSpec:
     """Return the paper's experiment: the policy from a saddle point of the empirical Lagrangian over m and 20 runs."""
+    budgets = budgets or {}
+    unknown = [learner for learner in budgets if learner not in learners]
+    if unknown:
+        raise ValueError(f"budgets names {unknown[0]!r}, which is not among the learners {', '.join(learners)}")
     return BenchmarkSpec(
         environments=(paper_gridworld(discount, cost_seed),),
-        learners=tuple(LearnerSpec(learner) for learner in learners),
+        learners=tuple(LearnerSpec(learner, budget=budgets.get(learner)) for learner in learners),
         n_demonstrations=counts,
         seeds=tuple(range(n_runs)),
     )

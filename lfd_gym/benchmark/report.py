@@ -77,33 +77,33 @@ def _head(results: ResultsFolder, rows: Sequence[Row]) -> str:
     items = "".join(f'<li><a href="#{anchor}">{html.escape(text)}</a></li>' for anchor, text in links)
     return (
         f"<h1>Learning from demonstrations: benchmark report</h1>"
-        f'<p class="lead">{done} of {total} runs; {len(results.spec.learners)} learners, '
-        f"{len(results.spec.environments)} environments, demonstrations {_list(results.spec.n_demonstrations)}, "
-        f"seeds {_list(results.spec.seeds)}.</p><nav><ul>{items}</ul></nav>"
+        f'<p class="lead">{done} of {total} runs: {len(results.spec.learners)} learners on '
+        f"{_list(e.label for e in results.spec.environments)} with {_list(results.spec.n_demonstrations)} "
+        f"demonstrations, seeds {_list(results.spec.seeds)}.</p><nav><ul>{items}</ul></nav>"
     )
 
 
 def _summary(summary: Sequence[SummaryRow]) -> str:
-    columns: tuple[tuple[str, str, Callable[[SummaryRow], Any], Callable[[Any], str]], ...] = (
-        ("learner", "text", lambda r: r.learner, str),
-        ("score (IQM)", "number", lambda r: r.score.value, "{:.3f}".format),
-        ("95 % low", "number", lambda r: r.score.low, "{:.3f}".format),
-        ("95 % high", "number", lambda r: r.score.high, "{:.3f}".format),
-        ("true gap", "number", lambda r: r.true_gap, "{:+.4f}".format),
-        ("distance to expert", "number", lambda r: r.cost_distance, "{:.4f}".format),
-        ("agreement", "number", lambda r: r.agreement, "{:.1%}".format),
-        ("samples", "number", lambda r: r.samples, "{:,.0f}".format),
-        ("seconds", "number", lambda r: r.seconds, "{:.2f}".format),
-        ("runs", "number", lambda r: r.n_runs, "{:d}".format),
+    # Heading, kind of sorting, what is sorted by, what is shown.
+    columns: tuple[tuple[str, str, Callable[[SummaryRow], Any], Callable[[SummaryRow], str]], ...] = (
+        ("learner", "text", lambda r: r.learner, lambda r: r.learner),
+        ("score (IQM)", "number", lambda r: r.score.value, lambda r: f"{r.score.value:.3f}"),
+        ("95 % interval", "number", lambda r: r.score.low, lambda r: f"{r.score.low:.3f} to {r.score.high:.3f}"),
+        ("true gap", "number", lambda r: r.true_gap, lambda r: f"{r.true_gap:+.4f}"),
+        ("distance", "number", lambda r: r.cost_distance, lambda r: f"{r.cost_distance:.4f}"),
+        ("agreement", "number", lambda r: r.agreement, lambda r: f"{r.agreement:.1%}"),
+        ("samples", "number", lambda r: r.samples, lambda r: f"{r.samples:,.0f}"),
+        ("seconds", "number", lambda r: r.seconds, lambda r: f"{r.seconds:.2f}"),
+        ("runs", "number", lambda r: r.n_runs, lambda r: str(r.n_runs)),
     )
     head = "".join(f'<th data-sort="{kind}"><button type="button">{name}</button></th>' for name, kind, _, _ in columns)
     lines = []
     for entry in summary:
-        cells = []
-        for _, _, value_of, text_of in columns:
-            value = value_of(entry)
-            cells.append(f'<td data-value="{html.escape(str(value))}">{html.escape(text_of(value))}</td>')
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+        cells = "".join(
+            f'<td data-value="{html.escape(str(key_of(entry)))}">{html.escape(text_of(entry))}</td>'
+            for _, _, key_of, text_of in columns
+        )
+        lines.append(f"<tr>{cells}</tr>")
     return (
         '<div class="table"><table id="summary-table">'
         f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
@@ -114,7 +114,7 @@ def _summary(summary: Sequence[SummaryRow]) -> str:
 def _legend(styles: dict[str, figures.Style]) -> str:
     buttons = "".join(
         f'<button type="button" aria-pressed="true" data-learner="{html.escape(learner)}">'
-        f'<span class="swatch" style="background:{style.color}"></span>{html.escape(learner)}</button>'
+        f'<span class="swatch" style="color:{style.color}">{style.symbol}</span>{html.escape(learner)}</button>'
         for learner, style in styles.items()
     )
     return f'<div class="legend" aria-label="show or hide learners">{buttons}</div>'
@@ -229,5 +229,5 @@ def _page(body: str) -> str:
     )
 
 
-def _list(values: Iterable[int]) -> str:
+def _list(values: Iterable[int | str]) -> str:
     return ", ".join(str(value) for value in values)

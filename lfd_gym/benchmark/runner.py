@@ -12,6 +12,7 @@ import importlib.metadata
 import json
 import platform
 import subprocess
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -86,6 +87,13 @@ def run_benchmark(
 
 def run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
     """Run one cell and return its row (without the heading) and its policy, (S, A)."""
+    with warnings.catch_warnings():
+        # What imitation tells its developers would drown the progress of a benchmark.
+        warnings.filterwarnings("ignore", module=r"imitation\.")
+        return _run_cell(cell)
+
+
+def _run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
     world = World.from_spec(cell.environment)
     demonstrations = world.demonstrations(cell)
     learner = make_learner(cell.learner.name, **cell.learner.settings)

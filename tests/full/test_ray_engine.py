@@ -1,10 +1,45 @@
-"""A real Ray on this machine gives the same outcomes as local processes."""
+"""A real Ray on this machine gives the same outcomes as local processes, and a benchmark the same rows."""
 
 from pathlib import Path
 
+import numpy as np
+from benchmark_rows import deterministic_part
 from engine_cases import square_or_misbehave
 
+from lfd_gym.benchmark import ResultsFolder
 from lfd_gym.benchmark.engines import ProcessEngine, RayEngine
+from lfd_gym.cli import main
+
+SPEC = """
+n_demonstrations = [5]
+seeds = [0, 1]
+[[environments]]
+label = "grid5"
+env_id = "lfd_gym/StochasticGridworld-v0"
+discount = 0.9
+horizon = 30
+kwargs = { size = 5 }
+[[environments]]
+label = "lake"
+env_id = "FrozenLake-v1"
+discount = 0.95
+horizon = 50
+[[learners]]
+name = "tabular_bc"
+[[learners]]
+name = "bc"
+budget = 50
+[[learners]]
+name = "cutting_plane"
+[[learners]]
+name = "plug_in"
+budget = 10000
+[[learners]]
+name = "mirror_descent"
+budget = 20000
+[[learners]]
+name = "no_such_learner"
+"""
 
 
 def test_ray_runs_and_survives_like_processes(monkeypatch):
@@ -15,3 +50,20 @@ def test_ray_runs_and_survives_like_processes(monkeypatch):
     assert {item: outcome.value for item, outcome in remote.items()} == {i: o.value for i, o in local.items()}
     assert remote["fail"].error.startswith("ValueError: no good")
     assert "worker process died" in remote["die"].error
+
+
+def test_a_benchmark_has_the_same_rows_and_policies_on_ray(tmp_path):
+    spec = tmp_path / "spec.toml"
+    spec.write_text(SPEC)
+    for engine in ("processes", "ray"):
+        arguments = ["--spec", str(spec), "--out", str(tmp_path / engine), "--engine", engine, "--workers", "2"]
+        assert main(["benchmark", *arguments]) == 0
+    local, remote = (ResultsFolder.open(tmp_path / engine) for engine in ("processes", "ray"))
+    rows = local.rows()
+    assert [row["status"] for row in rows].count("ok") == 20
+    assert [row["status"] for row in rows].count("failed") == 4
+    for ours, theirs in zip(deterministic_part(rows), deterministic_part(remote.rows()), strict=True):
+        assert ours == theirs
+    for row in rows:
+        if row["status"] == "ok":
+            np.testing.assert_array_equal(local.policy(row["cell"]), remote.policy(row["cell"]))
