@@ -95,6 +95,35 @@ def test_a_failing_learner_is_recorded_and_can_be_retried(tmp_path):
     assert len(again.rows()) == 4
 
 
+def test_environments_and_learners_of_others_are_found_by_their_module(tmp_path, monkeypatch):
+    module = """
+import gymnasium as gym, numpy as np
+from lfd_gym.baselines import Learned, register_learner
+from lfd_gym.envs import TabularEnv
+
+def swap():
+    return TabularEnv(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]), [1.0, 0.0], [[0.5], [-0.5]])
+
+class Lazy:
+    queries_expert, budget_unit, default_budget = False, "", None
+    def learn(self, task, budget, rng):
+        return Learned(np.ones((2, 1)))
+
+gym.register("Swap-v0", entry_point=swap, max_episode_steps=10)
+register_learner("lazy", Lazy)
+"""
+    (tmp_path / "their_module.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    theirs = spec(
+        environments=(EnvironmentSpec("swap", "their_module:Swap-v0", 0.5, 10),),
+        learners=(LearnerSpec("their_module:lazy"),),
+    )
+    rows = run_benchmark(theirs, tmp_path / "run", ProcessEngine(2), progress_bar=False).rows()
+    assert {row["status"] for row in rows} == {"ok"}
+    assert rows[0]["cell"] == "swap/lazy/m=2/seed=0"
+    assert rows[0]["evaluation"]["true_gap"] == pytest.approx(0.0)
+
+
 def test_summary_orders_by_score(undisturbed):
     summary = summarise(undisturbed.rows())
     assert [entry.learner for entry in summary] == ["expert", "tabular_bc", "random"]

@@ -162,7 +162,7 @@ def certificates(rows: Sequence[Row], styles: dict[str, Style], name: str = "cer
 
 def paper_figure(table: FloatArray, expert_cost: float, learner: str) -> Figure:
     """Draw the paper's figure of a learner from the columns n_traj, rho_mean, rho_std, rho_min, rho_max."""
-    figure, axes = new_axes("number of sample trajectories $m$", r"$\rho_{c_{true}}(\hat\pi)$")
+    figure, axes = new_axes("number of sample trajectories $m$", r"$\rho_{c_{\mathrm{true}}}(\hat\pi)$")
     count, mean, deviation, low, high = table.T
     axes.fill_between(count, low, high, color=_COLOURS[0], alpha=0.12, linewidth=0, label="min to max over runs")
     axes.errorbar(
@@ -206,14 +206,14 @@ def new_panels(n_panels: int, x_label: str, y_label: str) -> tuple[Figure, list[
 def _log_counts(axes: Axes, counts: Sequence[int]) -> None:
     """Put numbers of demonstrations on a logarithmic axis, written out."""
     axes.set_xscale("log")
-    axes.set_xticks(counts, [str(count) for count in counts])
+    axes.set_xticks(counts, [str(count) for count in counts], fontsize=9)
     axes.set_xticks([], minor=True)
 
 
 def _expert_line(axes: Axes, rows: Sequence[Row]) -> None:
     costs = [row["evaluation"]["expert_costs"][0] for row in rows]
     if costs:
-        axes.axhline(float(np.mean(costs)), color="0.35", linestyle="--", linewidth=1)
+        axes.axhline(float(np.mean(costs)), color="0.35", linestyle="--", linewidth=1, label="expert")
 
 
 def _of_learner(rows: Iterable[Row], learner: str) -> list[Row]:

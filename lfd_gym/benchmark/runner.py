@@ -12,17 +12,19 @@ import importlib.metadata
 import json
 import platform
 import subprocess
+import sys
 import warnings
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tqdm import tqdm
 
-from lfd_gym.baselines import Task, make_learner, run_learner
+from lfd_gym.baselines import Learner, Task, make_learner, run_learner
 from lfd_gym.benchmark.engines import Engine
 from lfd_gym.benchmark.results import ResultsFolder
-from lfd_gym.benchmark.spec import BenchmarkSpec, Cell
+from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, LearnerSpec
 from lfd_gym.benchmark.world import World
 from lfd_gym.evaluation import evaluate
 from lfd_gym.feature_estimation import feature_expectations
@@ -75,7 +77,8 @@ def run_benchmark(
     done = {row["cell"] for row in results.rows()}
     pending = [cell for cell in spec.cells() if cell.id not in done]
     total = len(spec.cells())
-    with tqdm(total=total, initial=len(done), unit="run", disable=not progress_bar) as bar:
+    pace = 0.1 if sys.stderr.isatty() else 10.0  # seconds between looks: a log needs fewer than a screen
+    with tqdm(total=total, initial=len(done), unit="run", disable=not progress_bar, mininterval=pace) as bar:
         for cell, outcome in engine.run(run_cell, pending, spec.time_limit):
             row, policy = ({}, None) if outcome.error else outcome.value
             results.append(_heading(cell, outcome.error) | row, policy)
@@ -96,7 +99,7 @@ def run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
 def _run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
     world = World.from_spec(cell.environment)
     demonstrations = world.demonstrations(cell)
-    learner = make_learner(cell.learner.name, **cell.learner.settings)
+    learner = _make_learner(cell.learner)
     expert = world.expert if learner.queries_expert else None
     task = Task(demonstrations, world.env, cell.environment.discount, world.cost_features, world.mdp, expert)
     learned = run_learner(learner, task, cell.learner_stream(), cell.learner.budget)
@@ -111,6 +114,13 @@ def _run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
         "cost_weights": None if weights is None else weights.tolist(),
     }
     return {"evaluation": evaluation.to_dict(), "facts": facts, "provenance": _provenance(cell)}, policy
+
+
+def _make_learner(spec: LearnerSpec) -> Learner:
+    module, _, name = spec.name.rpartition(":")
+    if module:
+        import_module(module)
+    return make_learner(name, **spec.settings)
 
 
 def _heading(cell: Cell, error: str) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class EnvironmentSpec:
     label
         The short name used in cell ids, tables and pictures.
     env_id
-        What `gymnasium.make` takes.
+        What `gymnasium.make` takes; ``module:id`` for an environment that ``module`` registers.
     kwargs
         Keyword arguments of `gymnasium.make`.
     discount
@@ -63,7 +63,8 @@ class LearnerSpec:
     Attributes
     ----------
     name
-        The registered name.
+        The registered name; ``module:name`` imports the module that registers it first, as `gymnasium.make` does with
+        environments.
     label
         The name shown; the registered name if not given. Two settings of one learner need two labels.
     budget
@@ -79,7 +80,7 @@ class LearnerSpec:
 
     def __post_init__(self) -> None:
         if not self.label:
-            object.__setattr__(self, "label", self.name)
+            object.__setattr__(self, "label", self.name.rpartition(":")[2])
         _check_label("label of a learner", self.label)
 
 
