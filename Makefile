@@ -3,13 +3,14 @@ PYTHON ?= python3
 PYTEST_ARGS ?=
 BIN := .venv/bin
 CORE := .venv-core/bin
+NEWEST := .venv-newest/bin
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: help demo test test-core test-slow lint format bench clean
+.PHONY: help demo test test-core test-newest test-slow lint format bench clean
 
 help:  ## list the targets
-	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 demo: .venv/.installed  ## set up, compare the learners on the paper's gridworld, write the report to out/demo
 	$(BIN)/lfd-gym benchmark --preset quick --out out/demo
@@ -19,6 +20,9 @@ test: .venv/.installed  ## set up and run all tests
 
 test-core: .venv-core/.installed  ## the core's tests, on the newest Gymnasium and without torch
 	$(CORE)/python -m pytest -n 2 -m "not slow" --ignore=tests/full $(PYTEST_ARGS)
+
+test-newest: .venv-newest/.installed  ## trainer and learners on the newest Gymnasium and Stable-Baselines3
+	$(NEWEST)/python -m pytest -n 2 tests/full/test_learners.py tests/full/test_trainer.py $(PYTEST_ARGS)
 
 test-slow: .venv/.installed  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
@@ -36,7 +40,7 @@ bench: .venv/.installed  ## measure every bar against its reference
 	$(BIN)/python benchmarks/run_all.py
 
 clean:  ## remove the virtual environments and everything built
-	rm -rf .venv .venv-core build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-core .venv-newest build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # Reinstalls only when what is to be installed has changed. pip's build isolation takes setuptools from the registry.
 .venv/.installed: pyproject.toml constraints.txt
@@ -49,4 +53,13 @@ clean:  ## remove the virtual environments and everything built
 	$(PYTHON) -m venv .venv-core
 	$(CORE)/python -m pip install --quiet --upgrade pip
 	$(CORE)/python -m pip install --quiet --editable ".[test]" "gymnasium>=1.4"
+	@touch $@
+
+# `imitation` pins older versions of both, but works with these; what else it imports is named here.
+.venv-newest/.installed: pyproject.toml
+	$(PYTHON) -m venv .venv-newest
+	$(NEWEST)/python -m pip install --quiet --upgrade pip
+	$(NEWEST)/python -m pip install --quiet --editable ".[test]" "gymnasium>=1.4" "stable-baselines3>=2.9" torch==2.13.0 \
+		datasets huggingface-sb3 jsonpickle seals tensorboard
+	$(NEWEST)/python -m pip install --quiet --no-deps imitation==1.0.1
 	@touch $@
