@@ -50,13 +50,13 @@ def improve(
     values: FloatArray,
     actions: IntArray,
     residual: FloatArray,
-) -> tuple[float, float, float, int]:
+) -> tuple[float, float, float, int, float]:
     """Write the greedy ``actions`` (the lowest on ties) and the Bellman residual min_a [(1−γ)c + γPv] − v.
 
-    Returns the lowest and highest residual, the sum of the residuals, and how many actions changed.
+    Returns the lowest and highest residual, the sum of the residuals, how many actions changed, and max |v|.
     """
     n_states, n_actions = cost.shape
-    lowest, highest, total, n_changed = np.inf, -np.inf, 0.0, 0
+    lowest, highest, total, n_changed, largest = np.inf, -np.inf, 0.0, 0, 0.0
     pair = 0
     start = offsets[0]
     for state in range(n_states):
@@ -79,7 +79,8 @@ def improve(
         total += difference
         lowest = min(lowest, difference)
         highest = max(highest, difference)
-    return lowest, highest, total, n_changed
+        largest = max(largest, abs(values[state]))
+    return lowest, highest, total, n_changed, largest
 
 
 @jit
@@ -104,3 +105,29 @@ def restrict(
             chain_weights[n] = discount * probabilities[k]
             n += 1
         chain_offsets[state + 1] = n
+
+
+@jit
+def restrict_transposed(
+    offsets: Indices, successors: Indices, probabilities: FloatArray, actions: IntArray, discount: float
+) -> tuple[Indices, Indices, FloatArray]:
+    """Gather the rows of γP that ``actions`` choose, and return the CSR arrays of their transpose: a counting sort."""
+    n_states = actions.size
+    n_actions = (offsets.size - 1) // n_states
+    starts = np.zeros(n_states + 2, dtype=offsets.dtype)  # of the rows, two places late
+    for state in range(n_states):
+        pair = state * n_actions + actions[state]
+        for k in range(offsets[pair], offsets[pair + 1]):
+            starts[successors[k] + 2] += 1
+    for state in range(n_states):
+        starts[state + 2] += starts[state + 1]
+    predecessors = np.empty(starts[-1], dtype=successors.dtype)
+    weights = np.empty(starts[-1])
+    for state in range(n_states):
+        pair = state * n_actions + actions[state]
+        for k in range(offsets[pair], offsets[pair + 1]):
+            place = starts[successors[k] + 1]
+            predecessors[place] = state
+            weights[place] = discount * probabilities[k]
+            starts[successors[k] + 1] = place + 1
+    return starts[:-1], predecessors, weights

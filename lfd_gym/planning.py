@@ -41,10 +41,13 @@ from lfd_gym.validation import FloatArray, IntArray, LfdGymWarning
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
+#: Offsets, successors and entries of a matrix in CSR form.
+Weights = tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], FloatArray]
+
 _UNIT_ROUNDOFF = 2.0**-53
 _FIRST_SWEEPS = 4
 # Up to this size everything is solved to rounding, whatever the tolerance: it costs tens of microseconds more.
-_SMALL = 1000
+_SMALL = 100
 _EXACT = 1e-100  # not zero: the values of a zero cost would be halved until they underflow
 _PATIENCE = 5
 
@@ -157,10 +160,10 @@ class _Planner:
 
     def improve(self) -> None:
         """Choose greedy actions and certify them."""
-        self.lowest, self.highest, total, self.n_changed = kernels.improve(
+        self.lowest, self.highest, total, self.n_changed, self.largest_value = kernels.improve(
             *self.rows, self.cost, self.discount, self.values, self.actions, self.residual
         )
-        self.rounding = self.units * ((1 - self.discount) * self.largest_cost + _sup_norm(self.values))
+        self.rounding = self.units * ((1 - self.discount) * self.largest_cost + self.largest_value)
         # Rows sum to one up to rounding only, which the constants h/(1−γ) and l/(1−γ) feel.
         shifted = self.units * self.discount * max(self.highest, -self.lowest) / (1 - self.discount)
         self.span = self.highest - self.lowest
@@ -175,7 +178,7 @@ class _Planner:
     def limited_by_rounding(self) -> bool:
         """Whether more work could not even halve the bound, nor a shift the size of the values."""
         shift = abs(self.highest + self.lowest) / (2 * (1 - self.discount))
-        return self.discount * self.span <= 2 * self.rounding and shift <= _sup_norm(self.values) / 2
+        return self.discount * self.span <= 2 * self.rounding and shift <= self.largest_value / 2
 
     def evaluate(self, forcing: float, accuracy: float) -> None:
         """Move the values towards those of the chosen actions."""
@@ -230,8 +233,12 @@ def state_occupancy(
 
     ``policy`` is (S, A) probabilities or (S,) actions. d is nonnegative and sums to one.
     """
-    chain = sp.csr_array(policy_transitions(transitions, policy).T)
-    states, error_bound = solve_chain(chain, (1 - discount) * initial, discount, tolerance, start, distribution=True)
+    if policy.ndim == 1:
+        rows = (_unsigned(transitions.indptr), _unsigned(transitions.indices), _frozen(transitions.data))
+        weights = kernels.restrict_transposed(*rows, policy.astype(np.int64), discount)
+    else:
+        weights = _weights(sp.csr_array(policy_transitions(transitions, policy).T), discount)
+    states, error_bound = _solve_weighted(weights, (1 - discount) * initial, discount, tolerance, start, True)
     warn_if_missed(error_bound, tolerance)
     return states
 
@@ -258,7 +265,23 @@ def solve_chain(
     start
         (S,) guess of the solution.
     """
-    weights = (_unsigned(chain.indptr), _unsigned(chain.indices), _frozen(discount * chain.data))
+    return _solve_weighted(_weights(chain, discount), offset, discount, tolerance, start, distribution)
+
+
+def _weights(chain: sp.csr_array, discount: float) -> Weights:
+    """γ·chain in the arrays that the kernels take."""
+    return _unsigned(chain.indptr), _unsigned(chain.indices), _frozen(discount * chain.data)
+
+
+def _solve_weighted(
+    weights: Weights,
+    offset: FloatArray,
+    discount: float,
+    tolerance: float,
+    start: FloatArray | None,
+    distribution: bool,
+) -> tuple[FloatArray, float]:
+    """As `solve_chain`, for γ·chain in arrays."""
     system = ChainSolver(discount, offset.size, distribution)
     x = offset / (1 - discount) if start is None else start.copy()
     if distribution and start is not None:
