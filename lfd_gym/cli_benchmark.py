@@ -42,7 +42,7 @@ class Benchmark:
     out: Path
     """The folder for results."""
     preset: Preset | None = None
-    """A benchmark that comes with the package: quick (a minute), paper, or full (hours)."""
+    """A benchmark that comes with the package: quick (a minute), paper (minutes), or full (hours)."""
     spec: Path | None = None
     """A benchmark of your own: a TOML file, or the spec.json of an earlier run."""
     retry_failed: bool = False

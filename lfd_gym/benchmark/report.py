@@ -30,7 +30,8 @@ _SUMMARY_NOTE = (
     "Score: 0 is the random policy, 1 the expert; IQM is the mean of the middle half of the runs, its interval a "
     "stratified bootstrap. True gap: expected true cost minus the expert's; below zero is better than the expert. "
     "Distance: the largest excess over the expert in any cost of the class. Samples: environment steps plus draws from "
-    "the generative model. Gap, distance, agreement, samples and seconds are means over runs. Press a heading to sort."
+    "the generative model. Seconds: learning alone, without imports and compilation. Gap, distance, agreement, samples "
+    "and seconds are means over runs. Press a heading to sort."
 )
 _MAPS_NOTE = (
     "Arrows: the policy. The darker the square, the more often the state is visited. Blue states are cheap, orange "
@@ -219,7 +220,7 @@ def _section(title: str, content: str, anchor: str) -> str:
 
 
 def _page(body: str) -> str:
-    assets = resources.files("lfd_gym.benchmark") / "report_assets"
+    assets = resources.files("lfd_gym.benchmark") / "report-assets"
     style, script = ((assets / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

@@ -24,8 +24,9 @@ from tqdm import tqdm
 from lfd_gym.baselines import Learner, Task, make_learner, run_learner
 from lfd_gym.benchmark.engines import Engine
 from lfd_gym.benchmark.results import ResultsFolder
-from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, LearnerSpec
+from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.world import World
+from lfd_gym.demonstrations import Demonstrations
 from lfd_gym.evaluation import evaluate
 from lfd_gym.feature_estimation import feature_expectations
 from lfd_gym.policies import policy_table
@@ -97,12 +98,12 @@ def run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
 
 
 def _run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
+    if ":" not in cell.learner.name:
+        _rehearse(cell.learner.name)
     world = World.from_spec(cell.environment)
     demonstrations = world.demonstrations(cell)
     learner = _make_learner(cell.learner)
-    expert = world.expert if learner.queries_expert else None
-    task = Task(demonstrations, world.env, cell.environment.discount, world.cost_features, world.mdp, expert)
-    learned = run_learner(learner, task, cell.learner_stream(), cell.learner.budget)
+    learned = run_learner(learner, _task(world, demonstrations, learner), cell.learner_stream(), cell.learner.budget)
     policy = policy_table(learned.policy, world.mdp)
     evaluation = evaluate(policy, world.mdp, world.cost_features, expert=world.expert, resources=learned.resources)
     estimate = feature_expectations(demonstrations, world.cost_features, discount=cell.environment.discount)
@@ -114,6 +115,26 @@ def _run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
         "cost_weights": None if weights is None else weights.tolist(),
     }
     return {"evaluation": evaluation.to_dict(), "facts": facts, "provenance": _provenance(cell)}, policy
+
+
+@cache
+def _rehearse(name: str) -> None:
+    """Run a learner of this package on a tiny problem, once in a process.
+
+    What it imports and compiles, which may take longer than learning, then does not count as its time.
+    """
+    tiny = Cell(
+        EnvironmentSpec("tiny", "lfd_gym/StochasticGridworld-v0", 0.9, 10, {"size": 3}), LearnerSpec(name), 2, 0
+    )
+    world = World.from_spec(tiny.environment)
+    learner = make_learner(name)
+    budget = None if learner.default_budget is None else max(learner.default_budget // 100, 100)
+    run_learner(learner, _task(world, world.demonstrations(tiny), learner), tiny.learner_stream(), budget)
+
+
+def _task(world: World, demonstrations: Demonstrations, learner: Learner) -> Task:
+    expert = world.expert if learner.queries_expert else None
+    return Task(demonstrations, world.env, world.mdp.discount, world.cost_features, world.mdp, expert)
 
 
 def _make_learner(spec: LearnerSpec) -> Learner:

@@ -1,0 +1,33 @@
+"""Every registered learner can be benchmarked, also on environments whose episodes end."""
+
+import numpy as np
+import pytest
+
+from lfd_gym.baselines import learner_names, make_learner
+from lfd_gym.benchmark import Cell, EnvironmentSpec, LearnerSpec, preset
+from lfd_gym.benchmark.runner import run_cell
+
+LAKE = EnvironmentSpec("lake", "FrozenLake-v1", 0.95, 30)
+
+
+@pytest.mark.parametrize("name", learner_names())
+def test_every_learner_runs_in_a_cell(name):
+    default = make_learner(name).default_budget
+    budget = None if default is None else max(default // 100, 100)
+    row, policy = run_cell(Cell(LAKE, LearnerSpec(name, budget=budget), n_demonstrations=10, seed=0))
+    assert policy.shape == (17, 4)  # sixteen cells and the end
+    np.testing.assert_allclose(policy.sum(axis=1), 1, atol=1e-6)
+    assert np.isfinite(row["evaluation"]["normalised_score"])
+    assert row["facts"]["certified_distance"] >= row["evaluation"]["cost_distance"]
+
+
+def test_presets_name_learners_and_environments_that_exist():
+    assert "mirror_descent" in {learner.name for learner in preset("quick").learners}
+    assert {learner.name for learner in preset("paper").learners} == {"cutting_plane", "mirror_descent"}
+    full = preset("full")
+    assert [learner.name for learner in full.learners] == learner_names()
+    assert {environment.label for environment in full.environments} == {
+        "gridworld16", "gridworld32", "frozenlake8", "cliffwalking", "taxi", "garnet",
+    }  # fmt: skip
+    with pytest.raises(ValueError, match="preset must be quick, paper or full, got 'fast'"):
+        preset("fast")
