@@ -109,11 +109,12 @@ def solve_with_hipo(program: Program, time_limit: float | None, optimality: floa
             raise ImportError(f"HiGHS refuses {name} = {value!r}; HiPO needs the 'highs' extra: {log[-1].strip()}")
     highs.passModel(_highs_model(highspy, program))
     highs.run()
-    message = highs.modelStatusToString(highs.getModelStatus())
+    said_by_hipo = [line.strip() for line in log if "Hipo:" in line]
+    message = "; ".join([highs.modelStatusToString(highs.getModelStatus()), *said_by_hipo])
     if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         statuses = {"kTimeLimit": "time_limit", "kInfeasible": "infeasible", "kUnbounded": "unbounded"}
         raise LinearProgramError(statuses.get(highs.getModelStatus().name, "failed"), message)
-    if not any(line.startswith("Hipo: Solved") for line in log):
+    if not any(line.startswith("Hipo: Solved") for line in said_by_hipo):
         raise RuntimeError("HiGHS solved the program by another method than HiPO:\n" + "".join(log))
     solution = highs.getSolution()
     prices = np.array(solution.row_dual)
