@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -51,7 +52,15 @@ def test_rows_make_sense(undisturbed):
         assert score == pytest.approx({"expert": 1.0, "random": 0.0}.get(row["learner"], score), abs=1e-9)
         assert row["facts"]["certified_distance"] >= row["evaluation"]["cost_distance"]
         assert {"config", "revision", "machine", "versions"} == set(row["provenance"])
+    assert len({row["provenance"]["config"] for row in rows}) == 36
     assert undisturbed.policy(rows[0]["cell"]).sum(axis=1) == pytest.approx(1.0)
+
+
+def test_config_hash_sees_every_setting(undisturbed, tmp_path):
+    longer = spec(environments=(replace(GRID, horizon=31),), learners=(LearnerSpec("expert"),))
+    changed = run_benchmark(longer, tmp_path, ProcessEngine(1), progress_bar=False).rows()
+    known = {row["cell"]: row["provenance"]["config"] for row in undisturbed.rows()}
+    assert all(row["provenance"]["config"] != known[row["cell"]] for row in changed)
 
 
 def test_results_do_not_depend_on_order_or_workers(undisturbed, tmp_path):

@@ -14,6 +14,7 @@ import platform
 import subprocess
 import sys
 import warnings
+from dataclasses import asdict
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -157,7 +158,7 @@ def _heading(cell: Cell, error: str) -> dict[str, Any]:
 
 
 def _provenance(cell: Cell) -> dict[str, Any]:
-    config = json.dumps([cell.id, dict(cell.environment.kwargs), dict(cell.learner.settings), cell.learner.budget])
+    config = json.dumps(asdict(cell), sort_keys=True, default=dict)
     return {
         "config": hashlib.sha256(config.encode()).hexdigest()[:16],
         "revision": _revision(),
