@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs import CostClass
+from lfd_gym.costs import CostClass, check_cost_class, check_cost_features
 from lfd_gym.exact_solution import ApprenticeshipProblem
 from lfd_gym.feature_planner import FeaturePlanner
 from lfd_gym.mdp import FiniteMDP
@@ -168,9 +168,9 @@ def _problem(
     mdp: FiniteMDP, cost_features: ArrayLike, expert: ArrayLike, cost_class: CostClass
 ) -> ApprenticeshipProblem:
     policy = policy_array("expert", expert, mdp.n_states, mdp.n_actions)
-    unchecked = ApprenticeshipProblem.checked(mdp, cost_features, np.zeros(np.shape(cost_features)[-1]), cost_class)
-    features = mdp.occupancy(policy).ravel() @ unchecked.cost_features
-    return ApprenticeshipProblem(mdp, unchecked.cost_features, features, cost_class)
+    check_cost_class("cost_class", cost_class)
+    costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
+    return ApprenticeshipProblem(mdp, costs, mdp.occupancy(policy).ravel() @ costs, cost_class)
 
 
 def _checked_weights(cost_weights: ArrayLike, n_costs: int, cost_class: CostClass) -> FloatArray:
