@@ -21,7 +21,7 @@ from lfd_gym.feature_estimation import feature_expectations
 from lfd_gym.mdp import FiniteMDP
 from lfd_gym.policy_certificate import certify_policy
 from lfd_gym.policy_files import load_policy
-from lfd_gym.run_folder import RunLog, read_config, read_policy, write_run
+from lfd_gym.run_folder import RunLog, read_config, read_policy, read_resources, write_run
 from lfd_gym.validation import FloatArray
 
 
@@ -134,8 +134,9 @@ class Evaluate:
     def evaluation(self) -> Evaluation:
         """Return the evaluation."""
         config: dict[str, Any] = {}
+        resources = None
         if self.source.is_dir():
-            config, policy = read_config(self.source), read_policy(self.source)
+            config, policy, resources = read_config(self.source), read_policy(self.source), read_resources(self.source)
         else:
             policy = load_policy(self.source)
         env_id = self.env or config.get("env")
@@ -149,7 +150,14 @@ class Evaluate:
             raise ValueError(
                 f"{env_id} is not tabular: use lfd_gym.evaluate with a generative model and a cost function"
             )
-        return evaluate(policy, world.mdp, world.costs, expert=world.expert, deterministic=self.deterministic)
+        return evaluate(
+            policy,
+            world.mdp,
+            world.costs,
+            expert=world.expert,
+            deterministic=self.deterministic,
+            resources=resources,
+        )
 
 
 @dataclass(frozen=True)

@@ -113,6 +113,8 @@ class Evaluation:
             interval = getattr(self.sampling, name, None)
             sure = "" if interval is None else f"  [{interval[0]:+.4f}, {interval[1]:+.4f}]"
             lines.append(f"  {name.replace('_', ' '):20}{value:+.4f}{sure}")
+        if self.resources is not None:
+            lines.append(f"  {'learned from':20}{self.resources}")
         return "\n".join(lines)
 
 
@@ -244,15 +246,17 @@ def _occupancy_distance(mdp: FiniteMDP, one: FloatArray, other: FloatArray) -> f
     difference = one - other
     if mdp.absorbing_state is not None:  # which action is "taken" there means nothing
         difference[mdp.absorbing_state] = difference[mdp.absorbing_state].sum() / mdp.n_actions
-    return float(0.5 * np.abs(difference).sum())
+    return min(1.0, float(0.5 * np.abs(difference).sum()))  # two sums of one, up to rounding
 
 
 def _agreement(mdp: FiniteMDP, one: FloatArray, other: FloatArray, weights: FloatArray) -> float | None:
     acting = np.arange(mdp.n_states) != mdp.absorbing_state
-    total = weights[acting].sum()
-    if total <= 0:
+    weights = weights[acting]
+    if weights.sum() <= 0:
         return None
-    return float(weights[acting] @ np.minimum(one, other)[acting].sum(axis=1) / total)
+    # Σ_a min(p, q) = 1 − ½Σ_a|p − q|. Both sums below add up in the same order, so the quotient is at most 1.
+    apart = np.minimum(0.5 * np.abs(one - other)[acting].sum(axis=1), 1.0)
+    return float(1 - (weights * apart).sum() / weights.sum())
 
 
 # -- rollouts ---------------------------------------------------------------------------------------------------------

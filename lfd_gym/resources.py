@@ -46,6 +46,17 @@ class Resources:
         """Return the attributes as JSON values."""
         return asdict(self)
 
+    def __str__(self) -> str:
+        used = [f"{self.n_demonstrations} demonstrations"]
+        for name in ("env_steps", "oracle_calls", "expert_queries"):
+            if (count := getattr(self, name)) > 0:
+                used.append(f"{count} {name.replace('_', ' ')}")
+        if self.uses_model:
+            used.append("the model")
+        if self.peak_memory_mb is not None:
+            used.append(f"{self.peak_memory_mb:.0f} MB")
+        return ", ".join(used) + f", in {self.wall_seconds:.2f} s ({self.cpu_seconds:.2f} s of processor time)"
+
 
 @dataclass
 class Stopwatch:

@@ -25,6 +25,7 @@ from typing import Any
 from lfd_gym.atomic_files import replacing_folder
 from lfd_gym.policies import Policy
 from lfd_gym.policy_files import load_policy, save_policy
+from lfd_gym.resources import Resources
 from lfd_gym.validation import FloatArray
 
 _PACKAGES = ("lfd-gym", "gymnasium", "numpy", "scipy", "numba", "torch", "stable-baselines3", "imitation")
@@ -74,6 +75,12 @@ def read_config(folder: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"{folder} is not the folder of a training run: it has no config.json")
     config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return config
+
+
+def read_resources(folder: Path) -> Resources:
+    """Return what learning the policy of a run took."""
+    metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    return Resources(**metrics["resources"])
 
 
 def read_policy(folder: Path) -> Policy:

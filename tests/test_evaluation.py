@@ -41,7 +41,10 @@ def test_exact_evaluation_is_the_series(problem):
     assert ball.cost_distance == pytest.approx(np.sqrt(((ours - theirs) ** 2).sum()), abs=1e-10)
     assert evaluation.exact
     assert 0 <= evaluation.occupancy_distance <= 1
-    assert 0 <= evaluation.agreement <= 1 + 1e-12
+    assert 0 <= evaluation.agreement <= 1
+    assert evaluate(expert, mdp, costs, expert=expert).agreement == 1.0  # not a rounding more
+    shared = (mdp.occupancy(expert).sum(axis=1) * np.minimum(policy, expert).sum(axis=1)).sum()
+    assert evaluation.agreement == pytest.approx(shared, abs=1e-10)
 
 
 @pytest.fixture
@@ -129,7 +132,7 @@ def test_policies_of_the_environment_never_see_the_absorbing_state(frozen_lake):
     assert results[0] == results[1] == results[2]
     same = evaluate(expert, mdp, costs, expert=expert[:16].copy())
     assert same.occupancy_distance == pytest.approx(0.0, abs=1e-12)
-    assert same.agreement == pytest.approx(1.0)
+    assert same.agreement == 1.0
 
 
 class OneHotPredictor:
@@ -219,6 +222,7 @@ def test_results_are_json_and_print(two_rooms):
     assert restored["expected_costs"] == evaluation.expected_costs.tolist()
     assert "true gap" in str(evaluation)
     assert "stochastic" in str(evaluation)
+    assert "10 demonstrations, 5 env steps, " in str(evaluation)
 
 
 def test_sampling_rows_never_draws_impossible_actions():
