@@ -10,6 +10,7 @@ certificate. So `imitation`'s check for a fixed horizon is not made, and its war
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -28,6 +29,7 @@ from lfd_gym.policy_certificate import certify_policy
 from lfd_gym.rollout_estimates import CostRows
 from lfd_gym.saddle_point import ValueDomain
 from lfd_gym.tabular_policy import TabularPolicy
+from lfd_gym.trainer_files import read_trained, write_trained
 from lfd_gym.trainer_solvers import SOLVERS, Apprenticeship, Relaxation, SolverName, Trained, Values
 from lfd_gym.validation import FloatArray, discount_factor
 
@@ -249,6 +251,17 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
     def oracle_calls(self) -> int:
         """Draws of the generative model during training."""
         return self._found().oracle_calls
+
+    def save(self, path: str | Path) -> None:
+        """Write what was found to one ``.npz`` file without pickled objects."""
+        write_trained(path, self._found(), self.policy.rng.bit_generator.state, self.expert_features.values)
+
+    def restore(self, path: str | Path) -> None:
+        """Take up what a trainer with the same arguments and demonstrations saved; its policy goes on drawing."""
+        trained, generator = read_trained(path, self.expert_features.values, self.relaxation)
+        policy = self._as_policy(trained.policy)
+        policy.rng.bit_generator.state = generator
+        self._trained, self._policy = trained, policy
 
     def certificate(self, delta: float = 0.05, *, n_rollouts: int = 10_000) -> Certificate:
         """Bound how far the policy can be from the expert, with probability at least 1 − ``delta``.

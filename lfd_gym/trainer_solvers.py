@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -33,7 +32,22 @@ _DEFAULT_ROUNDS = 10_000_000
 _DEFAULT_BATCHES = 20_000
 
 SolverName = Literal["cutting_plane", "mirror_descent", "plug_in", "primal_dual_hybrid"]
-Values: TypeAlias = FloatArray | Callable[[NDArray[Any]], FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class LinearValues:
+    """u_λ = Ψλ as a function of observations: (n, …) → (n,)."""
+
+    features: ValueFeatures
+    weights: FloatArray
+
+    def __call__(self, observations: NDArray[Any]) -> FloatArray:
+        """Return the values of a batch."""
+        return self.features.evaluate(observations) @ self.weights
+
+
+#: A number for every state, or a function of observations.
+Values: TypeAlias = FloatArray | LinearValues
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +234,7 @@ def mirror_descent(problem: Apprenticeship, n_iterations: int | None, rng: np.ra
     weights = solution.value_weights
     values: Values
     if isinstance(solution.policy, TilePolicy):
-        values = partial(_combined, saddle.value_features, weights)
+        values = LinearValues(saddle.value_features, weights)
     else:
         values = saddle.values(weights)
     facts: dict[str, float | str] = {"iterations": solution.n_iterations, "status": solution.status}
@@ -229,11 +243,6 @@ def mirror_descent(problem: Apprenticeship, n_iterations: int | None, rng: np.ra
     return Trained(
         solution.policy, solution.cost_weights, values, solution.oracle_calls, facts, solution.residual_history
     )
-
-
-def _combined(features: ValueFeatures, weights: FloatArray, observations: NDArray[Any]) -> FloatArray:
-    """u_λ at a batch of observations, (n,)."""
-    return features.evaluate(observations) @ weights
 
 
 SOLVERS: dict[str, Solver] = {

@@ -139,8 +139,8 @@ def test_variable_horizons_are_sound_and_draw_no_warning(world, tmp_path, capsys
     np.testing.assert_allclose(trainer.expert_features.values, np.mean(parts, axis=0), atol=1e-14)
 
 
-def test_it_logs_through_imitation(world, tmp_path):
-    trainer = make(world, custom_logger=imitation_logger.configure(tmp_path, ["csv", "tensorboard"]))
+def test_it_logs_through_imitation(world, tmp_path, capsys):
+    trainer = make(world, custom_logger=imitation_logger.configure(tmp_path, ["stdout", "csv", "tensorboard"]))
     seen = []
     trainer.train(progress_bar=False, callback=lambda which: seen.append(which.cost_weights.sum()))
     trainer.logger.close()
@@ -150,6 +150,9 @@ def test_it_logs_through_imitation(world, tmp_path):
     assert float(row["cost_weights/0"]) == pytest.approx(trainer.cost_weights[0])
     assert seen == [pytest.approx(1.0)]
     assert list(tmp_path.glob("events.out.tfevents*"))
+    shown = capsys.readouterr().out
+    assert "cutting_plane/" in shown
+    assert "planner_calls" in shown
 
 
 @pytest.mark.parametrize("solver", ["cutting_plane", "mirror_descent", "plug_in", "primal_dual_hybrid"])
@@ -191,6 +194,36 @@ def test_it_logs_the_residual_on_the_way(world, tmp_path):
     assert len(residuals) > 1
     assert residuals[-1] < residuals[0]
     assert float(rows[-1]["mirror_descent/iterations"]) == 200_000
+
+
+@pytest.mark.parametrize("solver", ["cutting_plane", "mirror_descent", "plug_in", "primal_dual_hybrid"])
+def test_what_was_found_survives_saving_bit_exactly(world, solver, tmp_path):
+    path = tmp_path / "trained.npz"
+    trainer, other = (make(world, solver=solver) for _ in range(2))
+    with pytest.raises(RuntimeError, match="call train"):
+        trainer.save(path)
+    trainer.train(100_000 if solver == "mirror_descent" else None, progress_bar=False)
+    trainer.save(path)
+    other.restore(path)
+    np.testing.assert_array_equal(other.cost_weights, trainer.cost_weights)
+    np.testing.assert_array_equal(other.value_function, trainer.value_function)
+    assert other.oracle_calls == trainer.oracle_calls
+    assert other.certificate() == trainer.certificate()
+    states = np.arange(36).repeat(20)
+    np.testing.assert_array_equal(other.policy.predict(states)[0], trainer.policy.predict(states)[0])
+
+
+def test_what_was_found_for_others_is_refused(trained, world, tmp_path):
+    path = tmp_path / "trained.npz"
+    trained.save(path)
+    with pytest.raises(ValueError, match="other demonstrations"):
+        make(world, world[3].select(range(3))).restore(path)
+    trained.policy.save(path)
+    with pytest.raises(ValueError, match="not saved by a PrimalDualTrainer"):
+        make(world).restore(path)
+    np.savez(path, description=np.array([{"format": "x"}], dtype=object))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        make(world).restore(path)
 
 
 # -- the policy -------------------------------------------------------------------------------------------------------
@@ -355,6 +388,11 @@ def test_cartpole_with_tiles(pole, tmp_path):
     leaning[1, 2:] = 0.2, 1.0
     upright_value, falling_value = trainer.value_function(leaning)
     assert upright_value < falling_value
+    trainer.save(tmp_path / "trained.npz")
+    again = pole_trainer(pole)
+    again.restore(tmp_path / "trained.npz")
+    np.testing.assert_array_equal(again.value_function(leaning), [upright_value, falling_value])
+    np.testing.assert_array_equal(again.policy.table, trainer.policy.table)
 
     trainer.policy.save(tmp_path / "policy.npz")
     loaded = lfd.TabularPolicy.load(tmp_path / "policy.npz")
