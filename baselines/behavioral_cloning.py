@@ -37,14 +37,14 @@ class BehavioralCloning:
     """
 
     hidden_sizes: tuple[int, ...] = (32, 32)
-    learning_rate: float = 3e-3
-    batch_size: int = 256
+    learning_rate: float = 0.01
+    batch_size: int = 1024
     entropy_weight: float = 1e-3
-    l2_weight: float = 3e-5
+    l2_weight: float = 1e-5
 
     queries_expert: ClassVar[bool] = False
     budget_unit: ClassVar[str] = "gradient steps"
-    default_budget: ClassVar[int | None] = 1500
+    default_budget: ClassVar[int | None] = 1000
 
     def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
         """Fit a network to the demonstrated actions."""

@@ -41,14 +41,14 @@ class Dagger:
     rampdown_rounds
         The expert's share of the played actions falls to zero over so many rounds.
     cloning
-        Settings of the fit.
+        Settings of the fit; a batch must not be larger than the steps of the first round and the demonstrations.
     """
 
     n_envs: int = 8
     steps_per_round: int = 2000
     gradient_steps: int = 500
     rampdown_rounds: int = 2
-    cloning: BehavioralCloning = field(default_factory=BehavioralCloning)
+    cloning: BehavioralCloning = field(default_factory=lambda: BehavioralCloning(batch_size=256))
 
     queries_expert: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "environment steps"
