@@ -88,11 +88,13 @@ class Reference:
 def row(size: int, discount: float, methods: list[str], bar: float) -> Row:
     """Compare with the fastest of some methods of HiGHS."""
     problem = instance(size, discount)
-    seconds, error = measured(problem)
-    patience = max(120.0, 2.5 * bar * seconds)
-    repeats = 3 if size <= 32 else 1
+    before, error = measured(problem)
+    patience = max(120.0, 2.5 * bar * before)
+    repeats = 3 if methods == ["hipo"] and size <= 64 else 1
     references = [timed_reference(problem, method, patience) for method in methods for _ in range(repeats)]
     best = min(references, key=lambda each: each.seconds)
+    after, _ = measured(problem)  # a machine with other work may be slow for the seconds that either took
+    seconds = min(before, after)
     return Row(
         f"gridworld {size}², discount {discount}", best.name, best.seconds, seconds, bar, f"{error}; {best.error}"
     )
