@@ -11,6 +11,7 @@ import lfd_gym as lfd
 from lfd_gym.baselines import Task, learner_names, make_learner, run_learner
 from lfd_gym.baselines.playing import TabularVecEnv, padded_demonstrations
 from lfd_gym.policies import policy_table
+from lfd_gym.policy_files import load_policy, save_policy
 
 DISCOUNT = 0.9
 #: Small enough for seconds, large enough for each learner to learn something.
@@ -58,7 +59,7 @@ def learn(name, settings, task, seed=0):
 
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS)
-def test_every_learner_learns_through_the_same_protocol(name, settings, gridworld):
+def test_every_learner_learns_through_the_same_protocol(name, settings, gridworld, tmp_path):
     global_state = np.random.get_state()[1].copy()  # noqa: NPY002
     torch_state = th.get_rng_state()
     result = learn(name, settings, gridworld)
@@ -82,6 +83,20 @@ def test_every_learner_learns_through_the_same_protocol(name, settings, gridworl
     if result.cost_weights is not None:
         assert result.cost_weights.shape == (gridworld.cost_features.shape[1],)
 
+    expert = lfd.feature_expectations(gridworld.demonstrations, gridworld.cost_features, DISCOUNT)
+    certificate = lfd.certify_policy(
+        result.policy,
+        gridworld.mdp,
+        gridworld.cost_features,
+        expert,
+        delta=0.05,
+        rng=np.random.default_rng(0),
+    )
+    assert evaluation.cost_distance <= certificate.cost_distance_bound
+    save_policy(result.policy, tmp_path / "policy.npz")
+    tables = [policy_table(policy, gridworld.mdp) for policy in (result.policy, load_policy(tmp_path / "policy.npz"))]
+    np.testing.assert_array_equal(*tables)
+
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS)
 def test_every_learner_handles_absorbing_states(name, settings, frozen_lake):
@@ -92,7 +107,7 @@ def test_every_learner_handles_absorbing_states(name, settings, frozen_lake):
     assert np.isfinite(evaluation.expected_costs).all()
 
 
-@pytest.mark.parametrize("name", [name for name in learner_names() if name != "mwal"])
+@pytest.mark.parametrize("name", learner_names())
 def test_same_seed_same_policy(name, gridworld):
     tables = [policy_table(learn(name, {}, gridworld, seed).policy, gridworld.mdp) for seed in (5, 5)]
     np.testing.assert_array_equal(*tables)
