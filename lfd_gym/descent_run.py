@@ -13,8 +13,9 @@ from lfd_gym.saddle_point import SaddlePointProblem
 from lfd_gym.step_sizes import GradientNorms, StepSizes, paper_steps, practical_steps
 from lfd_gym.validation import FloatArray
 
-#: Rounds of the first epoch of an anytime run.
-FIRST_EPOCH = 2**16
+#: An anytime run begins with an epoch of so many rounds, or of so many draws per occupancy feature if that is more.
+_FIRST_ROUNDS = 256
+_FIRST_DRAWS_PER_COLUMN = 16
 #: Residuals are computed from so many rounds per occupancy feature on, at rounds that grow by a factor of √2.
 _ROUNDS_PER_COLUMN = 16
 
@@ -41,14 +42,6 @@ class Descent(Protocol):
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None: ...  # noqa: D102
 
 
-def epoch_end(iteration: int) -> int:
-    """Return the end of the epoch that holds round ``iteration`` (from zero) of an anytime run."""
-    end = FIRST_EPOCH
-    while end <= iteration:
-        end *= 2
-    return end
-
-
 class Steps:
     """The step sizes of a run, by horizon: practical if the norms of the gradients are given, else the paper's."""
 
@@ -60,6 +53,13 @@ class Steps:
         if self._norms is None:
             return paper_steps(self._problem, horizon)
         return practical_steps(self._problem, horizon, self._norms, self._batch_size)
+
+    def epoch_end(self, iteration: int) -> int:
+        """Return the end of the epoch that holds round ``iteration`` (from zero) of an anytime run."""
+        end = max(_FIRST_ROUNDS, _FIRST_DRAWS_PER_COLUMN * self._problem.n_occupancy_features // self._batch_size)
+        while end <= iteration:
+            end *= 2
+        return end
 
 
 class DescentRun:
@@ -96,7 +96,7 @@ class DescentRun:
 
     def _next_mark(self) -> int:
         if self.horizon is None:
-            return epoch_end(self.iteration)
+            return self._steps.epoch_end(self.iteration)
         half = self.horizon // 2
         return half if self.iteration < half else self.horizon
 
@@ -120,7 +120,7 @@ class DescentRun:
             self.history.append((self.iteration, self.residual()))
 
     def _start_epoch(self) -> None:
-        old, new = self._steps(self.iteration), self._steps(epoch_end(self.iteration))
+        old, new = self._steps(self.iteration), self._steps(self._steps.epoch_end(self.iteration))
         self.descent.set_steps(new)
         if old.occupancy > 0:
             self.descent.temper(new.occupancy / old.occupancy)
@@ -154,4 +154,4 @@ class DescentRun:
         self._marks[...] = arrays["run_marks"]
         self.history = [(int(n), float(residual)) for n, residual in arrays["run_history"]]
         if self.horizon is None:
-            self.descent.set_steps(self._steps(epoch_end(self.iteration)))
+            self.descent.set_steps(self._steps(self._steps.epoch_end(self.iteration)))

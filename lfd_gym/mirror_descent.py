@@ -13,6 +13,7 @@ after n rounds does not depend on how far it will go, so it can be continued any
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 import time
@@ -27,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from lfd_gym.descent_run import Descent, DescentRun, Steps, epoch_end
+from lfd_gym.descent_run import Descent, DescentRun, Steps
 from lfd_gym.finite_descent import FiniteDescent, FiniteOracle
 from lfd_gym.generative_model import GenerativeModel, TabularModel, check_generator
 from lfd_gym.generative_model import batch_size as check_size
@@ -38,6 +39,8 @@ from lfd_gym.simulated_descent import SimulatedDescent
 from lfd_gym.solver_checkpoint import check_same_run, fingerprint, load_checkpoint, save_checkpoint
 from lfd_gym.step_sizes import GradientNorms, Schedule, check_schedule
 from lfd_gym.validation import FloatArray
+
+Status = Literal["converged", "iteration limit", "interrupted"]
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 
@@ -67,7 +70,8 @@ class MirrorDescentSolution:
     residual_history
         (iterations, residuals) of the averages on the way, if the model is known.
     status
-        ``"converged"`` if the residual is at most the tolerance asked for, else ``"iteration limit"``.
+        ``"converged"`` if the residual is at most the tolerance asked for, ``"interrupted"`` if a signal ended the run
+        and its handler came back, else ``"iteration limit"``.
     schedule
         The schedule of the steps.
     seconds
@@ -84,7 +88,7 @@ class MirrorDescentSolution:
     initial_draws: int
     n_iterations: int
     residual_history: tuple[tuple[int, float], ...]
-    status: Literal["converged", "iteration limit"]
+    status: Status
     schedule: Schedule
     seconds: float
 
@@ -141,7 +145,7 @@ def solve_mirror_descent(
     checkpoint
         A file to keep the state of the run in. If it exists, the run continues from it, with the draws it would have
         made without the interruption (``rng`` is then not used). It is written every ``checkpoint_seconds``, at the
-        end, and on Ctrl-C and SIGTERM before they take effect.
+        end, and, in the main thread, on Ctrl-C and SIGTERM before they take effect.
     checkpoint_seconds
         Seconds between checkpoints.
     progress
@@ -212,7 +216,7 @@ def solve_mirror_descent_many(
     for rng in rngs:
         check_generator("rngs", rng)
     oracle = _finite_oracle(problem, model)
-    with ThreadPoolExecutor(max_workers if oracle is not None else 1) as pool:
+    with ThreadPoolExecutor((max_workers or os.cpu_count()) if oracle is not None else 1) as pool:
         return list(pool.map(lambda rng: _solve(problem, model, oracle, rng, options), rngs))
 
 
@@ -235,6 +239,8 @@ def _check_options(
     if not checkpoint_seconds >= 0:
         raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
     path = None if checkpoint is None else Path(checkpoint)
+    if path is not None and not path.parent.is_dir():
+        raise ValueError(f"checkpoint must be a file in a folder that exists, got {path}")
     return _Options(
         int(n_iterations), schedule, bool(anytime), int(batch_size), tolerance, path, checkpoint_seconds, progress
     )
@@ -272,8 +278,6 @@ def _solve(
     with _held_signals(options.checkpoint is not None) as signals:
         _iterate(run, options, signals, save)
         save()
-    if signals:  # after the old handlers are back: do what the signal asks for
-        signal.raise_signal(signals[0])
     return _solution(run, options, seconds_before + time.perf_counter() - started)
 
 
@@ -306,7 +310,7 @@ def _start(
         norms = GradientNorms(*stored["norms"]) if stored else estimate_gradient_norms(problem, model, batch_size, rng)
         description["norms"] = [norms.value, norms.cost]
     steps = Steps(problem, norms, batch_size)
-    first = steps(horizon if horizon is not None else epoch_end(0))
+    first = steps(horizon if horizon is not None else steps.epoch_end(0))
     descent: Descent
     if oracle is not None:
         descent = FiniteDescent(oracle, first, rng)
@@ -320,7 +324,7 @@ def _start(
 
 def _iterate(run: DescentRun, options: _Options, signals: list[int], save: Any) -> None:
     """Advance to the end, the tolerance or a signal, in pieces of a fraction of a second."""
-    piece = 1000
+    piece = 1  # signals and checkpoints wait for a piece to end, and a simulator may be slow
     saved = time.perf_counter()
     bar = tqdm(
         total=options.n_iterations,
@@ -351,7 +355,7 @@ def _converged(run: DescentRun, options: _Options) -> bool:
 
 @contextmanager
 def _held_signals(active: bool) -> Iterator[list[int]]:
-    """Note SIGINT and SIGTERM instead of acting on them. Only the main thread can."""
+    """Note SIGINT and SIGTERM, and act on them in the end. Only the main thread can."""
     received: list[int] = []
     if not active or threading.current_thread() is not threading.main_thread():
         yield received
@@ -363,6 +367,8 @@ def _held_signals(active: bool) -> Iterator[list[int]]:
     finally:
         for number, handler in zip(held, handlers, strict=True):
             signal.signal(number, handler)
+        if received:
+            signal.raise_signal(received[0])
 
 
 def _solution(run: DescentRun, options: _Options, seconds: float) -> MirrorDescentSolution:
@@ -382,10 +388,16 @@ def _solution(run: DescentRun, options: _Options, seconds: float) -> MirrorDesce
         initial_draws=run.iteration * run.descent.initial_draws_per_iteration + first_draws,
         n_iterations=run.iteration,
         residual_history=tuple(run.history),
-        status="converged" if residual is not None and residual <= options.tolerance else "iteration limit",
+        status=_status(run, options, residual),
         schedule=options.schedule,
         seconds=seconds,
     )
+
+
+def _status(run: DescentRun, options: _Options, residual: float | None) -> Status:
+    if residual is not None and residual <= options.tolerance:
+        return "converged"
+    return "iteration limit" if run.iteration == options.n_iterations else "interrupted"
 
 
 def _policy(problem: SaddlePointProblem, weights: FloatArray) -> Any:

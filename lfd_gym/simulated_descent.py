@@ -20,6 +20,7 @@ from lfd_gym.validation import FloatArray, IntArray
 
 #: exp(−_LOWEST) is as good as zero; deeper weights are kept here, so that they can still come back.
 _LOWEST = 650.0
+_SMALLEST = 1e-280
 
 
 class SimulatedDescent:
@@ -108,7 +109,7 @@ class SimulatedDescent:
 
     def _cost_ascent(self, change: FloatArray) -> None:
         if self.problem.cost_class == "simplex":
-            self._w *= np.exp(change)
+            self._w = np.maximum(self._w * np.exp(change), _SMALLEST)
             self._w /= self._w.sum()
         else:
             self._w += change

@@ -1,7 +1,8 @@
 """Checkpoints of long runs: one ``.npz`` file of plain arrays, never pickled, written beside its name and then renamed.
 
 A checkpoint says which problem it belongs to by a *fingerprint*, a hash of what was asked: costs, expert, features,
-domains and, for finite models, the tables of the oracle. It is checked before a run continues.
+domains and the model. Tables are hashed as they are; functions and simulators by what they answer to a few draws from a
+fixed stream. It is checked before a run continues.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,8 @@ from lfd_gym.occupancy_features import FiniteOccupancyFeatures
 from lfd_gym.saddle_point import SaddlePointProblem
 from lfd_gym.value_features import FiniteValueFeatures
 
-_VERSION = 1
+_VERSION = 2
+_N_PROBES = 64
 _DESCRIPTION = "description"
 
 
@@ -64,7 +66,7 @@ def check_same_run(path: Path, stored: Mapping[str, Any], asked: Mapping[str, An
 
 
 def fingerprint(problem: SaddlePointProblem, model: GenerativeModel) -> str:
-    """Hash the problem and, as far as it has tables, the model. Functions are known by the names of their types."""
+    """Hash the problem and the model: what is a table by its numbers, what is not by a few of its answers."""
     digest = hashlib.sha256()
     numbers = (problem.discount, problem.value_radius, problem.value_domain, problem.cost_class)
     _add_text(digest, repr(numbers))
@@ -76,11 +78,24 @@ def fingerprint(problem: SaddlePointProblem, model: GenerativeModel) -> str:
         if isinstance(features, FiniteOccupancyFeatures | FiniteValueFeatures):
             for array in (features.matrix.indptr, features.matrix.indices, features.matrix.data):
                 _add_array(digest, array)
-    _add_text(digest, type(model).__name__)
     if isinstance(model, TabularModel):
         for array in (*model.transition_table.arrays, *model.initial_table.arrays):
             _add_array(digest, array)
+    else:
+        for array in _answers(problem, model):
+            _add_array(digest, array)
     return digest.hexdigest()
+
+
+def _answers(problem: SaddlePointProblem, model: GenerativeModel) -> Iterator[NDArray[Any]]:
+    """Draw pairs from columns of Φ and successors; yield them and what costs and features say there."""
+    rng = np.random.default_rng(0)
+    columns = rng.integers(problem.n_occupancy_features, size=_N_PROBES)
+    states, actions = problem.occupancy_features.sample(columns, rng)
+    yield from (np.asarray(states), np.asarray(actions), problem.pair_costs(model.observe(states), actions))
+    for batch in (states, model.sample_next(states, actions, rng), model.sample_initial(_N_PROBES, rng)):
+        observations = model.observe(batch)
+        yield from (observations, problem.value_features.evaluate(observations))
 
 
 def _add_text(digest: Any, text: str) -> None:

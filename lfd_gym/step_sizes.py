@@ -25,8 +25,6 @@ from lfd_gym.saddle_point import SaddlePointProblem
 
 Schedule = Literal["paper", "practical"]
 
-_ROUNDING = 1e-9
-
 
 @dataclass(frozen=True)
 class GradientNorms:
@@ -92,17 +90,12 @@ def practical_steps(problem: SaddlePointProblem, horizon: int, norms: GradientNo
     if problem.cost_class == "simplex":
         cost = sqrt(log(n_costs) / horizon)
     else:
-        cost = _inverse(norms.cost * sqrt(horizon))
+        cost = 1 / (norms.cost * sqrt(horizon))
     return StepSizes(
         occupancy=2 * sqrt(log(n_columns) / (horizon * max(n_columns / batch_size, 1.0))),
-        value=value_domain_radius(problem) * _inverse(4 * norms.value),
+        value=value_domain_radius(problem) / (4 * norms.value),
         cost=cost,
         value_decays=True,
         shift=0.0,
         balanced=True,
     )
-
-
-def _inverse(norm: float) -> float:
-    """1/norm; no step where the gradient is always zero, up to rounding, as in a chain of one state."""
-    return 1 / norm if norm > _ROUNDING else 0.0

@@ -65,7 +65,11 @@ def warn_if_radius_too_small(
     """Warn when the domain leaves out the optimal values of a cost feature, or their fit if Ψ cannot represent them."""
     for feature, cost in enumerate(cost_features.T):
         plan = mdp.plan(cost, _PLAN_TOLERANCE)
-        need = _radius_of(fitted_weights(value_features, plan.values), domain)
+        weights = fitted_weights(value_features, plan.values)
+        if domain == "box" and (cells := _cells(value_features)) is not None:
+            need = float(np.ptp(weights[np.unique(cells)])) / 2  # a constant may be added to all of them
+        else:
+            need = _radius_of(weights, domain)
         rounding = plan.error_bound * (np.sqrt(mdp.n_states * value_features.n_features) if domain == "ball" else 1.0)
         if radius < need - rounding:
             warnings.warn(

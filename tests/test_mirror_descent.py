@@ -7,6 +7,7 @@ import warnings
 import gymnasium as gym
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from problems import saddle_point_problems
@@ -286,6 +287,85 @@ def test_mini_batches_step_along_the_exact_gradient_in_the_mean(schedule):
     np.testing.assert_allclose((w - before[2]) / 0.1, exact[2], atol=0.02)
 
 
+class SpiedFeatures(lfd.FiniteOccupancyFeatures):
+    """Remembers which columns were asked for."""
+
+    def sample(self, indices, rng):
+        self.asked = [*getattr(self, "asked", []), np.array(indices)]
+        return super().sample(indices, rng)
+
+
+def test_mini_batches_draw_the_columns_of_w_anew():
+    problem = two_states_with_self_loops()
+    matrix = problem.occupancy_features.matrix.toarray()
+    spied = SpiedFeatures(matrix, n_actions=2)
+    problem = dataclasses.replace(problem, occupancy_features=spied)
+    steps = dataclasses.replace(paper_steps(problem, 1000), occupancy=0.001, value=0.0, cost=0.0)
+    n = 100_000
+    descent = SimulatedDescent(problem, lfd.TabularModel.from_mdp(problem.mdp), n, steps, np.random.default_rng(2))
+    descent.advance(1)
+    theta = descent.current()[0]
+    spied.asked.clear()
+    descent.advance(1)
+    (i, j), k = np.split(spied.asked[0], 2), spied.asked[1]
+    uniform = np.full(3, 1 / 3)
+    for first, second, of_first, of_second in ((j, k, theta, theta), (i, j, uniform, theta), (i, k, uniform, theta)):
+        assert chi_square(3 * first + second, np.outer(of_first, of_second).ravel()) > 1e-4
+
+
+def test_mini_batches_keep_weights_that_can_come_back():
+    problem = two_states_with_self_loops()
+    steps = dataclasses.replace(some_steps(problem, "paper", 1000, np.random.default_rng(0)), occupancy=0.0)
+    descent = SimulatedDescent(problem, lfd.TabularModel.from_mdp(problem.mdp), 4, steps, np.random.default_rng(0))
+    for _ in range(1000):
+        descent._cost_ascent(np.array([0.0, -1.0]))
+    assert 0 < descent.current()[2][1] < 1e-200
+    for _ in range(1000):
+        descent._cost_ascent(np.array([0.0, 1.0]))
+    assert descent.current()[2][1] > 0.999
+    descent._log_theta[:] = [0.0, -1e6, -1.0]
+    descent.advance(1)
+    assert descent._log_theta.min() >= -650
+
+
+def test_mini_batches_temper_as_the_tables_do():
+    problem = two_states_with_self_loops()
+    model = lfd.TabularModel.from_mdp(problem.mdp)
+    steps = some_steps(problem, "practical", 30_000, np.random.default_rng(0))
+    finite = FiniteDescent(FiniteOracle(problem, model), steps, np.random.default_rng(0))
+    for descent in (finite, SimulatedDescent(problem, model, 8, steps, np.random.default_rng(0))):
+        descent.advance(200)
+        theta, lam, w = descent.current()
+        sums = descent.sums()
+        assert np.ptp(theta) > 0.1
+        descent.temper(0.5)
+        for found, expected in zip(
+            descent.current(), (np.sqrt(theta) / np.sqrt(theta).sum(), lam, np.sqrt(w) / np.sqrt(w).sum()), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+        for found, expected in zip(descent.sums(), sums, strict=True):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_costs_that_the_first_draws_miss_are_found_later():
+    n_states = 20_000
+    transitions = sp.csr_array((np.ones(2 * n_states), (np.arange(2 * n_states), np.zeros(2 * n_states, int))))
+    transitions.resize((2 * n_states, n_states))
+    initial = np.zeros(n_states)
+    initial[0] = 1.0
+    mdp = lfd.FiniteMDP(transitions, initial, discount=0.5)
+    costs = np.zeros((2 * n_states, 1))
+    costs[1] = 1.0  # a hazard at one pair, which the expert avoids
+    problem = lfd.SaddlePointProblem.tabular(mdp, costs, [0.0], cost_class="ball", value_domain="box", value_radius=1.0)
+    norms = estimate_gradient_norms(problem, lfd.TabularModel.from_mdp(mdp), 1, np.random.default_rng(0))
+    assert norms.cost > 0
+    solution = solve_mirror_descent(
+        problem, lfd.TabularModel.from_mdp(mdp), 3_000_000, np.random.default_rng(0), progress=False
+    )
+    assert solution.cost_weights[0] > 0.5
+    assert solution.policy[0, 1] < 0.05
+
+
 # -- convergence -----------------------------------------------------------------------------------------------------
 
 
@@ -300,6 +380,24 @@ def test_the_residual_falls_like_one_over_the_root_of_n(anytime, value_domain):
         residuals.append(np.mean([run.residual for run in runs]))
     slope = np.polyfit(np.log(counts), np.log(residuals), 1)[0]
     assert abs(slope + 0.5) < 0.1, (slope, residuals)
+
+
+def test_short_anytime_runs_are_nearly_as_good_as_runs_of_known_length():
+    problem = two_states_with_self_loops()
+    model = lfd.TabularModel.from_mdp(problem.mdp)
+    for source, n in ((model, 4000), (Simulator(model), 400)):
+        residuals = {
+            anytime: np.mean(
+                [
+                    solve_mirror_descent(
+                        problem, source, n, np.random.default_rng(seed), anytime=anytime, batch_size=16, progress=False
+                    ).residual
+                    for seed in range(8)
+                ]
+            )
+            for anytime in (False, True)
+        }
+        assert residuals[True] < 1.6 * residuals[False], residuals
 
 
 @pytest.mark.parametrize("cost_class", ["simplex", "ball"])
