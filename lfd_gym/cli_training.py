@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from lfd_gym.atomic_files import replacing_file
 from lfd_gym.baselines import Task, make_learner, run_learner
 from lfd_gym.cli_demonstrations import parse_kwargs, read_demonstrations
 from lfd_gym.costs import normalise_costs
+from lfd_gym.demonstrations import Demonstrations
 from lfd_gym.envs.toy_text import reward_cost
 from lfd_gym.evaluation import Evaluation, evaluate
 from lfd_gym.feature_estimation import feature_expectations
@@ -29,12 +30,12 @@ from lfd_gym.validation import FloatArray
 class Train:
     """Learn from demonstrations, and write a folder with the policy, its certificate and its evaluation."""
 
-    env: str
-    """What gymnasium.make takes, e.g. lfd_gym/StochasticGridworld-v0."""
     demonstrations: str
     """A .npz file, a folder that imitation saved, or minari:ID."""
     out: Path
     """The folder to write."""
+    env: str | None = None
+    """What gymnasium.make takes; the environment that the demonstrations name if not given."""
     learner: str = "cutting_plane"
     """A name in the registry of lfd_gym.baselines, e.g. cutting_plane, lpal, bc, gail."""
     budget: int | None = None
@@ -48,7 +49,7 @@ class Train:
     cost_features: Path | None = None
     """A .npy file, (S*A, n_c), the true cost first; by default the environment's own, else its reward's cost alone."""
     env_kwargs: tuple[str, ...] = ()
-    """Arguments of the environment as NAME=JSON, e.g. size=8 cost_seed=1."""
+    """Arguments of the environment as NAME=JSON, e.g. size=8 cost_seed=1; without --env those of the demonstrations."""
     settings: tuple[str, ...] = ()
     """Settings of the learner as NAME=JSON, e.g. learning_rate=0.01."""
     force: bool = False
@@ -58,13 +59,17 @@ class Train:
         """Learn, evaluate, write."""
         if self.out.exists() and not self.force:
             raise FileExistsError(f"{self.out} exists already; --force replaces it")
+        demonstrations = read_demonstrations(self.demonstrations, self.env, self.env_kwargs)
+        named = self if self.env is not None else replace(self, **_environment_of(demonstrations))
+        named._learn(named.env or "", demonstrations)
+
+    def _learn(self, env_id: str, demonstrations: Demonstrations) -> None:
         log = RunLog()
         learner = make_learner(self.learner, **parse_kwargs(self.settings))
-        env = gym.make(self.env, **parse_kwargs(self.env_kwargs))
-        demonstrations = read_demonstrations(self.demonstrations, self.env, self.env_kwargs)
+        env = gym.make(env_id, **parse_kwargs(self.env_kwargs))
         world = World.of(env, self.discount, self.cost_features)
         task = Task(demonstrations, env, self.discount, world.costs, world.mdp, world.expert)
-        log.write(f"{self.learner} on {self.env}: {demonstrations}")
+        log.write(f"{self.learner} on {env_id}: {demonstrations}")
         result = run_learner(learner, task, np.random.default_rng(self.seed), self.budget)
         log.write(f"learned in {result.resources.wall_seconds:.2f} s")
         metrics: dict[str, Any] = {"resources": result.resources.to_dict(), "facts": dict(result.facts)}
@@ -98,6 +103,17 @@ class Train:
     def _config(self) -> dict[str, Any]:
         config = asdict(self)
         return {name: str(value) if isinstance(value, Path) else value for name, value in config.items()}
+
+
+def _environment_of(demonstrations: Demonstrations) -> dict[str, Any]:
+    """Return the environment that the demonstrations name, as arguments of `Train`."""
+    source = demonstrations.provenance
+    if source.env_id is None:
+        raise ValueError("--env must be given: the demonstrations do not say their environment")
+    if ":" in source.env_id:  # would import a module because a file says so
+        raise ValueError(f"--env must be given: the demonstrations name a module to import, {source.env_id}")
+    kwargs = tuple(f"{name}={json.dumps(value)}" for name, value in source.env_kwargs.items())
+    return {"env": source.env_id, "env_kwargs": kwargs}
 
 
 @dataclass(frozen=True)

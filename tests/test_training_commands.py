@@ -1,6 +1,7 @@
 """Run folders, policy files, and the commands that write and read them, without torch."""
 
 import json
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -46,6 +47,21 @@ def test_train_writes_a_folder_that_evaluate_reads(demonstrations, tmp_path, cap
     assert "normalised score" in capsys.readouterr().out
     again = json.loads(table.read_text())
     assert metrics["evaluation"] == again
+
+
+def test_the_environment_is_that_of_the_demonstrations(demonstrations, tmp_path):
+    Train(demonstrations=demonstrations, out=tmp_path / "run").run()
+    config = read_config(tmp_path / "run")
+    assert (config["env"], sorted(config["env_kwargs"])) == (ENV, ["cost_seed=1", "size=6"])
+    assert Evaluate(source=tmp_path / "run").evaluation().normalised_score > 0.9
+    anonymous = lfd.Demonstrations.load(demonstrations).with_provenance(env_id=None)
+    anonymous.save(tmp_path / "anonymous.npz")
+    with pytest.raises(ValueError, match="--env must be given: the demonstrations do not say"):
+        Train(demonstrations=str(tmp_path / "anonymous.npz"), out=tmp_path / "other").run()
+    anonymous.with_provenance(env_id="antigravity:Fly-v0").save(tmp_path / "importing.npz")
+    with pytest.raises(ValueError, match="name a module to import, antigravity:Fly-v0"):
+        Train(demonstrations=str(tmp_path / "importing.npz"), out=tmp_path / "other").run()
+    assert "antigravity" not in sys.modules
 
 
 def test_evaluate_takes_a_policy_file(tmp_path):
