@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs import check_cost_features
+from lfd_gym.costs import check_model_costs
 from lfd_gym.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray
 
@@ -144,11 +144,9 @@ class TabularEnv(FiniteEnv):
     ) -> None:
         # The discount is not part of an environment; any value serves to validate the rest.
         mdp = FiniteMDP(transitions, initial_distribution, discount=0.5, absorbing_state=absorbing_state)  # type: ignore[arg-type]
-        features = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions).copy()
+        features = check_model_costs("cost_features", cost_features, mdp).copy()
         features.flags.writeable = False
         pair_features = features.reshape(mdp.n_states, mdp.n_actions, -1)
-        if absorbing_state is not None and pair_features[absorbing_state].any():
-            raise ValueError(f"cost_features must be zero in the absorbing state {absorbing_state}")
         super().__init__(pair_features, absorbing_state)
         self._transitions = mdp.transitions
         self._initial_distribution = mdp.initial_distribution

@@ -21,7 +21,7 @@ from math import inf, log, sqrt
 
 from lfd_gym.feature_estimation import required_horizon, required_trajectories
 from lfd_gym.saddle_point import SaddlePointProblem
-from lfd_gym.validation import discount_factor
+from lfd_gym.validation import check_delta, discount_factor
 
 #: Factor of the residual in the bound on the policy: Proposition 4, and Proposition 5 with λ₀ = 0 in Lemma 4's proof.
 STRONG_FACTOR = 1
@@ -50,8 +50,8 @@ class ProblemSize:
     def __post_init__(self) -> None:
         if self.n_occupancy_features < 1 or self.n_costs < 1:
             raise ValueError("n_occupancy_features and n_costs must be at least 1")
-        if not self.value_radius >= 2:
-            raise ValueError(f"value_radius must be at least 2, got {self.value_radius}")
+        if not 2 <= self.value_radius < inf:
+            raise ValueError(f"value_radius must be at least 2 and finite, got {self.value_radius}")
         discount_factor("discount", self.discount)
 
     @classmethod
@@ -94,6 +94,7 @@ class Guarantee:
 
 def paper_step_size(size: ProblemSize, n_iterations: int) -> float:
     """η = (1−γ)/(β√(N n_μ))."""
+    _check_count("n_iterations", n_iterations)
     return 1 / (size.scale * sqrt(n_iterations * size.n_occupancy_features))
 
 
@@ -108,7 +109,10 @@ def residual_bound(size: ProblemSize, n_iterations: int, delta: float, step_size
     >>> round(residual_bound(size, 10**6, delta=0.05), 3), round(residual_bound(size, 10**8, delta=0.05), 3)
     (0.381, 0.038)
     """
-    _check_delta(delta)
+    check_delta(delta)
+    _check_count("n_iterations", n_iterations)
+    if step_size is not None and not step_size > 0:
+        raise ValueError(f"step_size must be positive, got {step_size}")
     eta = paper_step_size(size, n_iterations) if step_size is None else step_size
     n, n_mu, kappa = n_iterations, size.n_occupancy_features, size.scale
     if 4 * kappa * n_mu * eta > 1 + 1e-12:
@@ -174,7 +178,7 @@ def theorem_1(size: ProblemSize, accuracy: float, delta: float, *, coherent: boo
     >>> guarantee.n_iterations, guarantee.n_trajectories, guarantee.horizon
     (61265002, 64963, 7)
     """
-    _check_delta(delta)
+    check_delta(delta)
     residual = accuracy / (COHERENT_FACTOR if coherent else STRONG_FACTOR)
     n_iterations = iterations_for(size, residual / 2, delta / 2)
     return Guarantee(
@@ -197,12 +201,15 @@ def accuracy_after(
     coherent: bool = False,
 ) -> float:
     """Return the ε of Theorem 1 after so many iterations and demonstrations: the other way round."""
+    check_delta(delta)
+    _check_count("n_trajectories", n_trajectories)
+    _check_count("horizon", horizon)
     chance = sqrt(2 * log(4 * size.n_costs / delta) / n_trajectories)
     expert_error = chance + size.discount**horizon
     residual = residual_bound(size, n_iterations, delta / 2) + 2 * expert_error
     return (COHERENT_FACTOR if coherent else STRONG_FACTOR) * residual
 
 
-def _check_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
+def _check_count(name: str, count: int) -> None:
+    if not count >= 1:
+        raise ValueError(f"{name} must be at least 1, got {count}")

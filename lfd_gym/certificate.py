@@ -11,14 +11,14 @@ from numpy.typing import ArrayLike
 
 from lfd_gym.approximation import ApproximationError, point_approximation_error
 from lfd_gym.collection import collect
-from lfd_gym.costs import CostClass, cost_distance
+from lfd_gym.costs import CostClass, check_sampled_costs, cost_distance
 from lfd_gym.feature_estimation import feature_expectations
 from lfd_gym.generative_model import GenerativeModel
 from lfd_gym.occupancy_features import TabularOccupancyFeatures, TileOccupancyFeatures, TilePolicy
 from lfd_gym.residual_sampling import sample_residual
 from lfd_gym.rollout_estimates import horizon_for
 from lfd_gym.saddle_point import SaddlePointProblem
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, check_delta
 
 _TAIL = 1e-3
 
@@ -105,11 +105,11 @@ def certify(
     problem
         With a known model.
     occupancy_weights, value_weights, cost_weights
-        θ, λ, w.
+        θ, λ, w, in their domains.
     expert_radius
         How far ρ̂ may be from the expert's ρ, by probability of failure; `exactly_known` if it is not an estimate.
     delta
-        Probability of failure.
+        Probability of failure, strictly between 0 and 1.
     policy
         The (S, A) policy to certify; π_θ if not given.
     apprentice_occupancy
@@ -131,7 +131,8 @@ def certify(
     True
     """
     mdp, costs = problem.known_model()
-    theta, lam, w = (np.asarray(part, dtype=np.float64) for part in (occupancy_weights, value_weights, cost_weights))
+    check_delta(delta)
+    theta, lam, w = problem.check_point(occupancy_weights, value_weights, cost_weights)
     table = problem.policy(theta) if policy is None else np.asarray(policy, dtype=np.float64)
     difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_feature_expectations
     radii = np.broadcast_to(expert_radius(delta), difference.shape)
@@ -145,7 +146,7 @@ def certify(
         delta=delta,
         evidence="known model",
         cost_distance=cost_distance(difference, problem.cost_class),
-        cost_distance_bound=_largest_distance(difference, radii, problem.cost_class),
+        cost_distance_bound=largest_distance(difference, radii, problem.cost_class),
         residual=residual,
         residual_bound=residual + 2 * _class_radius(radii, problem.cost_class),
         approximation=approximation,
@@ -177,7 +178,7 @@ def certify_from_samples(
     problem, model
         The problem, and a simulator of its dynamics.
     occupancy_weights, value_weights, cost_weights
-        θ, λ, w.
+        θ, λ, w, in their domains.
     expert_radius, delta
         As for `certify`. The probability of failure is shared among demonstrations, rollouts and residual.
     rng
@@ -190,9 +191,13 @@ def certify_from_samples(
     n_samples, n_per_column
         Draws for the residual, see `sample_residual`.
     """
+    check_delta(delta)
+    theta, lam, w = problem.check_point(occupancy_weights, value_weights, cost_weights)
+    if not callable(problem.cost_features):
+        check_sampled_costs("cost_features", problem.cost_features, model)
     share = delta / 3
     if policy is None:
-        policy = _policy_of(problem, np.asarray(occupancy_weights, dtype=np.float64))
+        policy = _policy_of(problem, theta)
     rollouts = collect(model, policy, n_rollouts, horizon_for(problem.discount, _TAIL), rng)
     costs = problem.pair_costs if callable(problem.cost_features) else problem.cost_features
     estimate = feature_expectations(rollouts, costs, problem.discount)
@@ -201,9 +206,9 @@ def certify_from_samples(
     sampled = sample_residual(
         problem,
         model,
-        occupancy_weights,
-        value_weights,
-        cost_weights,
+        theta,
+        lam,
+        w,
         n_samples=n_samples,
         n_per_column=n_per_column,
         delta=share,
@@ -213,7 +218,7 @@ def certify_from_samples(
         delta=delta,
         evidence=f"{n_rollouts} rollouts, {len(rollouts.actions) + sampled.oracle_calls} draws of the model",
         cost_distance=cost_distance(difference, problem.cost_class),
-        cost_distance_bound=_largest_distance(difference, estimate.radius(share) + expert_radii, problem.cost_class),
+        cost_distance_bound=largest_distance(difference, estimate.radius(share) + expert_radii, problem.cost_class),
         residual=sampled.estimate,
         residual_bound=sampled.bound + 2 * _class_radius(expert_radii, problem.cost_class),
     )
@@ -231,7 +236,7 @@ def _class_radius(radii: FloatArray, cost_class: CostClass) -> float:
     return float(radii.max() if cost_class == "simplex" else np.linalg.norm(radii))
 
 
-def _largest_distance(difference: FloatArray, radii: FloatArray, cost_class: CostClass) -> float:
+def largest_distance(difference: FloatArray, radii: FloatArray, cost_class: CostClass) -> float:
     """Largest cost distance of any vector within ``radii`` of ``difference``."""
     furthest = difference + radii if cost_class == "simplex" else np.abs(difference) + radii
     return cost_distance(furthest, cost_class)

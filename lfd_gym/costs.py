@@ -10,14 +10,22 @@ For a difference of feature expectations d = ρ(π) − ρ(π_E), the 𝒞-dista
 the simplex, the Euclidean norm over the ball.
 """
 
-from typing import Literal, get_args
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.validation import FloatArray, finite_array
+from lfd_gym.validation import FloatArray, distribution, finite_array
+
+if TYPE_CHECKING:
+    from lfd_gym.generative_model import GenerativeModel
+    from lfd_gym.mdp import FiniteMDP
 
 CostClass = Literal["simplex", "ball"]
+
+_ROUNDING = 1e-8
 
 
 def check_cost_class(name: str, cost_class: str) -> None:
@@ -31,7 +39,7 @@ def check_cost_features(name: str, cost_features: ArrayLike, n_pairs: int) -> Fl
     features = finite_array(name, cost_features, (n_pairs, None))
     if features.shape[1] == 0:
         raise ValueError(f"{name} must have at least one column")
-    largest = np.abs(features).max(axis=0)
+    largest = np.abs(features).max(axis=0, initial=0.0)
     if (largest > 1).any():
         column = int(np.argmax(largest > 1))
         raise ValueError(
@@ -39,6 +47,49 @@ def check_cost_features(name: str, cost_features: ArrayLike, n_pairs: int) -> Fl
             "lfd_gym.normalise_costs rescales them"
         )
     return features
+
+
+def check_model_costs(name: str, cost_features: ArrayLike, mdp: FiniteMDP) -> FloatArray:
+    """Check the cost features of a model: also that nothing is paid in its absorbing state."""
+    features = check_cost_features(name, cost_features, mdp.n_states * mdp.n_actions)
+    if mdp.absorbing_state is not None:
+        check_end_is_free(name, features, mdp.absorbing_state, mdp.n_actions)
+    return features
+
+
+def check_sampled_costs(name: str, cost_features: ArrayLike, model: GenerativeModel) -> None:
+    """Check that a table of costs has nothing to pay in the absorbing states of a finite model.
+
+    Rollouts end there and count nothing more, so only then do they and the table speak of the same costs. The table may
+    leave out states that come last.
+    """
+    n_states, n_actions = getattr(model.state_space, "n", None), getattr(model.action_space, "n", None)
+    if n_states is None or n_actions is None:
+        return
+    features = finite_array(name, cost_features, (None, None))
+    for state in np.flatnonzero(model.is_absorbing(np.arange(n_states))):
+        check_end_is_free(name, features, int(state), int(n_actions))
+
+
+def check_end_is_free(name: str, features: FloatArray, state: int, n_actions: int) -> None:
+    """Check that nothing is paid in the absorbing ``state``: that is what makes the end of a trajectory its end."""
+    costs = features[state * n_actions : (state + 1) * n_actions]
+    if costs.any():
+        action, column = (int(i) for i in np.argwhere(costs)[0])
+        raise ValueError(
+            f"{name} must be zero in the absorbing state {state}, where trajectories end, "
+            f"got {costs[action, column]} for action {action}, feature {column}"
+        )
+
+
+def check_cost_weights(name: str, cost_weights: ArrayLike, n_costs: int, cost_class: CostClass) -> FloatArray:
+    """Return weights of the class, to rounding, or say why they are not."""
+    if cost_class == "simplex":
+        return distribution(name, cost_weights, n_costs)
+    weights = finite_array(name, cost_weights, (n_costs,))
+    if np.linalg.norm(weights) > 1 + _ROUNDING:
+        raise ValueError(f"{name} must have norm at most 1 for the ball, got {np.linalg.norm(weights)}")
+    return weights
 
 
 def normalise_costs(cost_features: ArrayLike) -> FloatArray:

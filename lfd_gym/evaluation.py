@@ -24,7 +24,14 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs import CostClass, check_cost_class, check_cost_features, cost_distance
+from lfd_gym.costs import (
+    CostClass,
+    check_cost_class,
+    check_cost_features,
+    check_model_costs,
+    check_sampled_costs,
+    cost_distance,
+)
 from lfd_gym.generative_model import GenerativeModel
 from lfd_gym.mdp import FiniteMDP
 from lfd_gym.policies import Policy, policy_table
@@ -212,7 +219,7 @@ def _evaluate_exactly(
 ) -> Evaluation:
     if callable(cost_features):
         raise ValueError("cost_features must be an (S*A, n_c) array when the model is a FiniteMDP")
-    costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
+    costs = check_model_costs("cost_features", cost_features, mdp)
     table = policy_table(policy, mdp, deterministic=deterministic)
     occupancy = mdp.occupancy(table)
     ours = costs.T @ occupancy.ravel()
@@ -289,6 +296,7 @@ def _cost_rows(cost_features: ArrayLike | CostRows, model: GenerativeModel) -> C
             "cost_features must be a function of (observations, actions) when states are not finitely many"
         )
     features = check_cost_features("cost_features", cost_features, int(n_states) * int(n_actions))
+    check_sampled_costs("cost_features", features, model)
     return lambda observations, actions: features[observations * int(n_actions) + actions]
 
 

@@ -23,7 +23,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs import CostClass, check_cost_class, check_cost_features, cost_distance
+from lfd_gym.costs import CostClass, check_cost_class, check_model_costs, cost_distance
 from lfd_gym.mdp import FiniteMDP, one_hot, policy_from_occupancy
 from lfd_gym.validation import FloatArray, finite_array
 
@@ -90,7 +90,7 @@ class ApprenticeshipProblem:
     ) -> ApprenticeshipProblem:
         """Check the arguments of a solver, naming the one that is wrong."""
         check_cost_class("cost_class", cost_class)
-        costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
+        costs = check_model_costs("cost_features", cost_features, mdp)
         expert = finite_array("expert_feature_expectations", expert_feature_expectations, (costs.shape[1],))
         if np.abs(expert).max() > 1 + 1e-9:
             raise ValueError(

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs import CostClass, check_cost_class, check_cost_features
+from lfd_gym.costs import CostClass, check_cost_class, check_cost_weights, check_model_costs
 from lfd_gym.exact_solution import ApprenticeshipProblem
 from lfd_gym.feature_planner import FeaturePlanner
 from lfd_gym.mdp import FiniteMDP
-from lfd_gym.validation import FloatArray, distribution, finite_array, policy_array
+from lfd_gym.validation import FloatArray, policy_array
 from lfd_gym.weight_polytope import WeightPolytope
-
-_ROUNDING = 1e-8
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ def explains(
     Explanation(optimal=False, suboptimality=0.0555..., error_bound=...)
     """
     problem = _problem(mdp, cost_features, expert, cost_class)
-    weights = _checked_weights(cost_weights, problem.n_costs, cost_class)
+    weights = check_cost_weights("cost_weights", cost_weights, problem.n_costs, cost_class)
     accuracy = 0.01 * tolerance
     cut = FeaturePlanner(problem).cut(weights, accuracy, accuracy)
     # ρ*_w lies between the certified lower bound and what the policy found attains.
@@ -169,14 +167,5 @@ def _problem(
 ) -> ApprenticeshipProblem:
     policy = policy_array("expert", expert, mdp.n_states, mdp.n_actions)
     check_cost_class("cost_class", cost_class)
-    costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
+    costs = check_model_costs("cost_features", cost_features, mdp)
     return ApprenticeshipProblem(mdp, costs, mdp.occupancy(policy).ravel() @ costs, cost_class)
-
-
-def _checked_weights(cost_weights: ArrayLike, n_costs: int, cost_class: CostClass) -> FloatArray:
-    if cost_class == "simplex":
-        return distribution("cost_weights", cost_weights, n_costs)
-    weights = finite_array("cost_weights", cost_weights, (n_costs,))
-    if np.linalg.norm(weights) > 1 + _ROUNDING:
-        raise ValueError(f"cost_weights must have norm at most 1 for the ball, got {np.linalg.norm(weights)}")
-    return weights

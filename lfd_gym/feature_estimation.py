@@ -38,9 +38,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv
 
 from lfd_gym._jit import jit
-from lfd_gym.costs import check_cost_features
+from lfd_gym.costs import check_cost_features, check_end_is_free
 from lfd_gym.demonstrations import Demonstrations
-from lfd_gym.validation import FloatArray, IntArray, discount_factor
+from lfd_gym.validation import FloatArray, IntArray, check_delta, discount_factor
 
 Truncation = Literal["paper", "rescale"]
 Concentration = Literal["best", "hoeffding", "bernstein"]
@@ -95,8 +95,7 @@ class FeatureExpectations:
         method
             ``"hoeffding"``, ``"bernstein"`` or, for each feature, the smaller of the two at δ/2.
         """
-        if not 0 < delta < 1:
-            raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
+        check_delta(delta)
         if method not in get_args(Concentration):
             raise ValueError(f"method must be one of {get_args(Concentration)}, got {method!r}")
         if method == "bernstein" and self.n_trajectories < 2:
@@ -151,7 +150,7 @@ def feature_expectations(
         At least one trajectory.
     cost_features
         For finite spaces an (S·A, n_c) array, entries in [−1, 1]; rows of an absorbing state that the observations do
-        not count may follow. For any space, a callable from n observations and n actions to an (n, n_c) array.
+        not count may follow, all zero. For any space, a callable from n observations and n actions to (n, n_c) costs.
     discount
         γ.
     truncation
@@ -210,8 +209,7 @@ def required_trajectories(accuracy: float, n_features: int, delta: float) -> int
     4239
     """
     _check_accuracy(accuracy)
-    if not 0 < delta < 1:
-        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
+    check_delta(delta)
     if n_features < 1:
         raise ValueError(f"n_features must be at least 1, got {n_features}")
     return math.ceil(8 * math.log(2 * n_features / delta) / accuracy**2)
@@ -258,6 +256,7 @@ def _finite_features(demonstrations: Demonstrations, cost_features: Any) -> tupl
     if n_rows == n_pairs + actions.n:
         n_pairs = n_rows
     table = check_cost_features("cost_features", cost_features, n_pairs)
+    check_end_is_free("cost_features", table, int(states.n), int(actions.n))  # the rows that may follow
     rows = demonstrations.acted_on.astype(np.int64) * int(actions.n) + demonstrations.actions
     return np.ascontiguousarray(table), rows
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from lfd_gym.certificate import Certificate
+from lfd_gym.certificate import Certificate, largest_distance
 from lfd_gym.collection import collect
-from lfd_gym.costs import CostClass, cost_distance
+from lfd_gym.costs import CostClass, check_cost_class, check_model_costs, check_sampled_costs, cost_distance
 from lfd_gym.feature_estimation import FeatureExpectations, feature_expectations
 from lfd_gym.generative_model import GenerativeModel
 from lfd_gym.mdp import FiniteMDP
 from lfd_gym.policies import Policy, policy_table
 from lfd_gym.rollout_estimates import CostRows, horizon_for
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, check_delta
 
 
 def certify_policy(
@@ -38,7 +38,7 @@ def certify_policy(
     cost_features
         As for `lfd_gym.evaluate`.
     expert
-        Estimated from the demonstrations.
+        Estimated from the demonstrations, with the same costs and, if the model is known, its discount.
     delta
         Probability of failure.
     rng
@@ -62,25 +62,40 @@ def certify_policy(
     >>> 0 < certificate.cost_distance < certificate.cost_distance_bound
     True
     """
+    check_delta(delta)
+    check_cost_class("cost_class", cost_class)
     if isinstance(model, FiniteMDP):
         if callable(cost_features):
             raise ValueError("cost_features must be an (S*A, n_c) array when the model is a FiniteMDP")
+        if model.discount != expert.discount:
+            raise ValueError(
+                f"expert was estimated with discount {expert.discount}, but the model's is {model.discount}"
+            )
+        costs = check_model_costs("cost_features", cost_features, model)
+        _check_n_costs(expert, costs.shape[1])
         occupancy = model.occupancy(policy_table(policy, model, deterministic=deterministic))
-        difference = cost_features.T @ occupancy.ravel() - expert.values
+        difference = costs.T @ occupancy.ravel() - expert.values
         radii = expert.radius(delta)
         evidence = f"known model, {expert.n_trajectories} demonstrations"
     else:
+        if not callable(cost_features):
+            check_sampled_costs("cost_features", cost_features, model)
         rollouts = collect(
             model, policy, n_rollouts, horizon_for(expert.discount, 1e-3), rng, deterministic=deterministic
         )
         estimate = feature_expectations(rollouts, cost_features, expert.discount)
+        _check_n_costs(expert, estimate.values.size)
         difference = estimate.values - expert.values
         radii = expert.radius(delta / 2) + estimate.radius(delta / 2)
         evidence = f"{n_rollouts} rollouts, {expert.n_trajectories} demonstrations"
-    furthest = difference + radii if cost_class == "simplex" else np.abs(difference) + radii
     return Certificate(
         delta=delta,
         evidence=evidence,
         cost_distance=cost_distance(difference, cost_class),
-        cost_distance_bound=cost_distance(furthest, cost_class),
+        cost_distance_bound=largest_distance(difference, radii, cost_class),
     )
+
+
+def _check_n_costs(expert: FeatureExpectations, n_costs: int) -> None:
+    if expert.values.shape != (n_costs,):
+        raise ValueError(f"expert must have {n_costs} values, one for each of cost_features, got {expert.values.size}")

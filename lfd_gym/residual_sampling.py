@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.costs import cost_distance
+from lfd_gym.costs import check_sampled_costs, cost_distance
 from lfd_gym.generative_model import GenerativeModel
 from lfd_gym.saddle_point import SaddlePointProblem
-from lfd_gym.validation import FloatArray, IntArray, distribution, finite_array
+from lfd_gym.validation import FloatArray, IntArray, check_delta
 from lfd_gym.value_features import FiniteValueFeatures, TabularValueFeatures
 
 _BATCH = 100_000
@@ -71,20 +71,17 @@ def sample_residual(
     n_per_column
         Draws for each of the n_μ columns of Φ, at least 2.
     delta
-        Probability of failure.
+        Probability of failure, strictly between 0 and 1.
     rng
         Drives all draws; it must not be the one whose draws made the point.
     """
     if n_samples < 1 or n_per_column < 2:
         raise ValueError(f"n_samples must be >= 1 and n_per_column >= 2, got {n_samples} and {n_per_column}")
-    theta = distribution("occupancy_weights", occupancy_weights, problem.n_occupancy_features)
-    sampler = _Sampler(
-        problem,
-        model,
-        finite_array("value_weights", value_weights, (problem.n_value_features,)),
-        finite_array("cost_weights", cost_weights, (problem.n_costs,)),
-        rng,
-    )
+    check_delta(delta)
+    if not callable(problem.cost_features):
+        check_sampled_costs("cost_features", problem.cost_features, model)
+    theta, lam, w = problem.check_point(occupancy_weights, value_weights, cost_weights)
+    sampler = _Sampler(problem, model, lam, w, rng)
     slope, excess, initial_value = sampler.averages(theta, n_samples)
     means, variances = sampler.columns(n_per_column)
     level = log(4 / delta)  # four events
@@ -166,7 +163,8 @@ class _Sampler:
         """Draw a pair from each column, its successor, and its costs."""
         states, actions = self.problem.occupancy_features.sample(columns, self.rng)
         after = self.model.sample_next(states, actions, self.rng)
-        return states, actions, after, self.problem.pair_costs(self.model.observe(states), actions)
+        ended = self.model.is_absorbing(states)
+        return states, actions, after, self.problem.pair_costs(self.model.observe(states), actions, ended)
 
     def averages(self, theta: FloatArray, n_samples: int) -> tuple[FloatArray, FloatArray, float]:
         """Sample means of the slope, of Cᵀμ_θ − ρ̂, and of ⟨ν₀, u_λ⟩."""

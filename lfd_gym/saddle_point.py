@@ -21,7 +21,14 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.costs import CostClass, check_cost_class, check_cost_features, cost_distance
+from lfd_gym.costs import (
+    CostClass,
+    check_cost_class,
+    check_cost_features,
+    check_cost_weights,
+    check_model_costs,
+    cost_distance,
+)
 from lfd_gym.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.occupancy_features import (
     FiniteOccupancyFeatures,
@@ -33,6 +40,8 @@ from lfd_gym.value_features import FiniteValueFeatures, TabularValueFeatures, Va
 from lfd_gym.value_radius import automatic_radius, warn_if_radius_too_small
 
 ValueDomain = Literal["ball", "box"]
+#: How far a point may leave its domain, relative to the domain's size.
+_ROUNDING = 1e-8
 CostFunction: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], FloatArray]
 
 
@@ -93,6 +102,12 @@ class SaddlePointProblem:
         check_cost_class("cost_class", self.cost_class)
         if self.value_domain not in get_args(ValueDomain):
             raise ValueError(f"value_domain must be one of {get_args(ValueDomain)}, got {self.value_domain!r}")
+        try:
+            object.__setattr__(self, "value_radius", float(self.value_radius))
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"value_radius must be a number, got {self.value_radius!r}; 'auto' is for tabular and linear problems"
+            ) from None
         smallest = 2.0 if self.value_domain == "ball" else 0.0
         if not (np.isfinite(self.value_radius) and self.value_radius >= smallest and self.value_radius > 0):
             wanted = "at least 2" if self.value_domain == "ball" else "positive"
@@ -102,7 +117,6 @@ class SaddlePointProblem:
             raise ValueError(f"expert_feature_expectations must lie in [-1, 1], got {expert}")
         object.__setattr__(self, "expert_feature_expectations", expert)
         object.__setattr__(self, "discount", discount_factor("discount", self.discount))
-        object.__setattr__(self, "value_radius", float(self.value_radius))
         if not callable(self.cost_features):
             self._check_cost_array(self.cost_features, expert.size)
         if self.mdp is not None:
@@ -127,6 +141,7 @@ class SaddlePointProblem:
             raise ValueError(f"value_features {value} do not fit {mdp}")
         if self.discount != mdp.discount:
             raise ValueError(f"discount must be the mdp's, {mdp.discount}, got {self.discount}")
+        check_model_costs("cost_features", self.cost_features, mdp)
 
     # -- construction -------------------------------------------------------------------------------------------------
 
@@ -171,7 +186,7 @@ class SaddlePointProblem:
         ``value_radius="auto"`` chooses it by `value_radius.automatic_radius`; a number that is too small to hold
         the optimal values of the cost features draws an `LfdGymWarning`.
         """
-        costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
+        costs = check_model_costs("cost_features", cost_features, mdp)
         if value_radius == "auto":
             radius = automatic_radius(mdp, costs, value_features, value_domain, cost_class)
         else:
@@ -285,8 +300,14 @@ class SaddlePointProblem:
         """π_θ(a|x) ∝ μ_θ(x, a), (S, A); uniform where μ_θ vanishes."""
         return policy_from_occupancy(self.occupancy(occupancy_weights))
 
-    def pair_costs(self, observations: NDArray[Any], actions: NDArray[Any]) -> FloatArray:
-        """Return the rows of C for a batch of pairs, (n, n_c); zero in the absorbing state."""
+    def pair_costs(
+        self, observations: NDArray[Any], actions: NDArray[Any], ended: NDArray[np.bool_] | None = None
+    ) -> FloatArray:
+        """Return the rows of C for a batch of pairs, (n, n_c); a function's costs are zero in the absorbing state.
+
+        ``ended`` is what the model's ``is_absorbing`` says of the pairs' states. Without it the absorbing state is
+        known only by NaN in observations: that of a finite model, an integer like any other, is not recognised.
+        """
         if callable(self.cost_features):
             costs = np.asarray(self.cost_features(observations, actions), dtype=np.float64)
             if costs.shape != (len(observations), self.n_costs):
@@ -295,8 +316,26 @@ class SaddlePointProblem:
                 )
             if np.issubdtype(observations.dtype, np.floating):
                 costs = np.where(hidden_rows(observations)[:, None], 0.0, costs)
-            return costs
+            if ended is not None:
+                costs = np.where(ended[:, None], 0.0, costs)
+            return check_cost_features("cost_features(observations, actions)", costs, len(observations))
         return np.asarray(self.cost_features[observations * self.finite_features()[0].n_actions + actions])
+
+    def check_point(
+        self, occupancy_weights: ArrayLike, value_weights: ArrayLike, cost_weights: ArrayLike
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return (θ, λ, w) if they are in their domains, to rounding: outside, the residual bounds nothing."""
+        theta, lam, _ = self._weights(occupancy_weights, value_weights, cost_weights)
+        w = check_cost_weights("cost_weights", cost_weights, self.n_costs, self.cost_class)
+        if self.value_domain == "ball":
+            measure, size, limit = "norm", np.linalg.norm(lam), self.value_radius / np.sqrt(self.n_value_features)
+        else:
+            measure, size, limit = "entries", np.abs(lam).max(), self.value_radius
+        if size > limit * (1 + _ROUNDING):
+            raise ValueError(
+                f"value_weights must have {measure} at most {limit} in the {self.value_domain}, got {size}"
+            )
+        return theta, lam, w
 
     # -- the Lagrangian -----------------------------------------------------------------------------------------------
 

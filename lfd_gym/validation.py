@@ -53,6 +53,12 @@ def policy_array(name: str, policy: ArrayLike, n_states: int, n_actions: int) ->
     return array
 
 
+def check_delta(delta: float) -> None:
+    """Refuse a probability of failure that is not strictly between 0 and 1."""
+    if not 0 < delta < 1:
+        raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
+
+
 def discount_factor(name: str, value: Any) -> float:
     """Return ``value`` as a discount strictly between 0 and 1."""
     discount = float(value)

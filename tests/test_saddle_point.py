@@ -202,6 +202,7 @@ def test_a_radius_that_leaves_out_the_values_draws_a_warning():
     ("change", "message"),
     [
         ({"value_radius": 1.5}, "value_radius must be at least 2 for the ball, got 1.5"),
+        ({"value_radius": "auto"}, "value_radius must be a number, got 'auto'; 'auto' is for tabular and linear"),
         ({"value_radius": 0.0, "value_domain": "box"}, "value_radius must be positive for the box"),
         ({"value_domain": "sphere"}, "value_domain must be one of"),
         ({"cost_class": "cone"}, "cost_class must be one of"),
@@ -238,6 +239,18 @@ def test_without_a_model_the_exact_quantities_say_what_is_missing():
     )
     with pytest.raises(ValueError, match="this needs the model"):
         problem.saddle_point_residual(np.full(4, 0.25), np.zeros(2), [1.0])
+
+
+def test_without_a_model_the_radius_cannot_be_chosen():
+    with pytest.raises(ValueError, match="value_radius must be a number, got 'auto'"):
+        SaddlePointProblem.from_simulator(
+            np.zeros((4, 1)),
+            [0.0],
+            occupancy_features=TabularOccupancyFeatures(2, 2),
+            value_features=TabularValueFeatures(2),
+            discount=0.9,
+            value_radius="auto",
+        )
 
 
 def test_costs_of_the_absorbing_state_are_zero():
