@@ -205,6 +205,41 @@ def test_step_sizes_beyond_the_argument_give_no_bound():
     assert residual_bound(size, 1000, 0.1, step_size=1.0) == np.inf
 
 
+@pytest.mark.parametrize("step_share", [None, 1.0, 0.2])
+@pytest.mark.parametrize(
+    ("n_mu", "n_c", "beta", "gamma", "delta", "n"),
+    [(4, 2, 2.0, 0.5, 0.05, 1000), (1, 1, 3.5, 0.9, 0.5, 16), (30, 7, 10.0, 0.99, 1e-6, 10**8)],
+)
+def test_the_bound_is_the_formula(n_mu, n_c, beta, gamma, delta, n, step_share):
+    """Theorem 1's constants from the sizes of the parts, and Freedman's tail solved as a polynomial."""
+    kappa = beta / (1 - gamma)
+    largest_step = 1 / (4 * kappa * n_mu)
+    given = None if step_share is None else step_share * largest_step
+    eta = (1 - gamma) / (beta * np.sqrt(n * n_mu)) if given is None else given
+    level = np.log(3 / delta)  # each of three events has a third of δ
+
+    def deviation(variance, increment):  # the t with t² = (2v + 2bt/3)·L
+        return np.roots([1.0, -2 * increment * level / 3, -2 * variance * level]).real.max()
+
+    # The single entry of g_θ is in [0, 4κn_μ] and each is drawn with probability 1/n_μ; in units of the radius of λ,
+    # ‖g_λ‖₂ ≤ 2κ; the entries of g_w are in [−4, 0], and ⟨c, w − w'⟩ is within 2.
+    entry, value, cost, noise = 4 * kappa * n_mu, 2 * kappa, 4, 2
+    # T₁, θ: g and its mean; λ: noise of norm up to 2·2κ along ‖λ − λ'‖₂ ≤ 2; w: noise of up to 2·2. In the variance
+    # Σ_i (θ_i − θ'_i)² ≤ 2, and the noise is at most the second moment.
+    increment = (entry + entry / n_mu) + 2 * (2 * value) + 2 * noise
+    martingale = deviation(n * (2 * entry**2 / n_mu + (2 * value) ** 2 + noise**2), increment)
+    # T₂: E⟨θ, g²⟩ = Σ_i θ_i·(4κn_μ)²/n_μ.
+    mean, largest = entry**2 / n_mu + value**2 + cost**2, entry**2 + value**2 + cost**2
+    regret = eta / 2 * (n * mean + deviation(n * mean * largest, largest))
+    # T₃: noise instead of gradients, no half for θ; variance at most the second moment, noise at most twice the size.
+    mean, largest = entry**2 / n_mu + value**2 / 2 + noise**2 / 2, entry**2 + (2 * value) ** 2 / 2 + noise**2 / 2
+    ghost = eta * (n * mean + deviation(n * mean * largest, largest))
+    divergence = np.log(n_mu * n_c) + 0.5
+    expected = (martingale + regret + ghost + 2 * divergence / eta) / n
+    size = ProblemSize(n_mu, n_c, beta, gamma)
+    np.testing.assert_allclose(residual_bound(size, n, delta, step_size=given), expected, rtol=1e-12)
+
+
 def test_freedman_solves_its_tail():
     variance, increment, delta = 7.0, 2.0, 0.01
     t = freedman(variance, increment, delta)
@@ -221,6 +256,19 @@ def test_iterations_are_the_smallest_that_do():
     ("call", "message"),
     [
         (lambda size: residual_bound(size, 100, 0.0), "delta must lie strictly between 0 and 1"),
+        (lambda size: residual_bound(size, 100, np.nan), "delta must lie strictly between 0 and 1"),
+        (lambda size: residual_bound(size, 0, 0.1), "n_iterations must be at least 1, got 0"),
+        (lambda size: residual_bound(size, -5, 0.1, step_size=0.1), "n_iterations must be at least 1, got -5"),
+        (lambda size: residual_bound(size, 100, 0.1, step_size=0.0), "step_size must be positive, got 0.0"),
+        (lambda size: residual_bound(size, 100, 0.1, step_size=-1.0), "step_size must be positive, got -1.0"),
+        (lambda size: residual_bound(size, 100, 0.1, step_size=np.nan), "step_size must be positive, got nan"),
+        (lambda size: paper_step_size(size, 0), "n_iterations must be at least 1, got 0"),
+        (lambda size: accuracy_after(size, 1000, 100, 10, 1.5), "delta must lie strictly between 0 and 1, got 1.5"),
+        (lambda size: accuracy_after(size, 1000, 100, 10, 0.0), "delta must lie strictly between 0 and 1, got 0.0"),
+        (lambda size: accuracy_after(size, 1000, 0, 10, 0.1), "n_trajectories must be at least 1, got 0"),
+        (lambda size: accuracy_after(size, 1000, 100, 0, 0.1), "horizon must be at least 1, got 0"),
+        (lambda size: accuracy_after(size, 0, 100, 10, 0.1), "n_iterations must be at least 1, got 0"),
+        (lambda size: ProblemSize(1, 1, np.inf, 0.5), "value_radius must be at least 2 and finite, got inf"),
         (lambda size: iterations_for(size, 0.0, 0.1), "accuracy must be positive"),
         (lambda size: ProblemSize(0, 1, 2.0, 0.5), "n_occupancy_features and n_costs"),
         (lambda size: ProblemSize(1, 1, 1.0, 0.5), "value_radius must be at least 2"),
