@@ -17,7 +17,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -105,6 +105,7 @@ class _Options:
     checkpoint: Path | None
     checkpoint_seconds: float
     progress: bool
+    on_residual: Callable[[int, float], None] | None
 
 
 def solve_mirror_descent(
@@ -120,6 +121,7 @@ def solve_mirror_descent(
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 300.0,
     progress: bool = True,
+    on_residual: Callable[[int, float], None] | None = None,
 ) -> MirrorDescentSolution:
     """Run Algorithm 1 on ``problem`` with draws of ``model``.
 
@@ -150,6 +152,8 @@ def solve_mirror_descent(
         Seconds between checkpoints.
     progress
         Show a progress bar with the last residual for runs of more than a second.
+    on_residual
+        Called with the iteration and the residual each time that one is computed on the way (known models).
 
     Examples
     --------
@@ -168,7 +172,7 @@ def solve_mirror_descent(
     array([0., 1.])
     """
     options = _check_options(
-        n_iterations, schedule, anytime, batch_size, tolerance, checkpoint, checkpoint_seconds, progress
+        n_iterations, schedule, anytime, batch_size, tolerance, checkpoint, checkpoint_seconds, progress, on_residual
     )
     check_generator("rng", rng)
     return _solve(problem, model, _finite_oracle(problem, model), rng, options)
@@ -212,7 +216,7 @@ def solve_mirror_descent_many(
     >>> len(runs), len({run.residual for run in runs})
     (3, 3)
     """
-    options = _check_options(n_iterations, schedule, anytime, batch_size, tolerance, None, 300.0, False)
+    options = _check_options(n_iterations, schedule, anytime, batch_size, tolerance, None, 300.0, False, None)
     for rng in rngs:
         check_generator("rngs", rng)
     oracle = _finite_oracle(problem, model)
@@ -229,6 +233,7 @@ def _check_options(
     checkpoint: str | Path | None,
     checkpoint_seconds: float,
     progress: bool,
+    on_residual: Callable[[int, float], None] | None,
 ) -> _Options:
     check_schedule("schedule", schedule)
     for name, value in (("n_iterations", n_iterations), ("batch_size", batch_size)):
@@ -242,7 +247,15 @@ def _check_options(
     if path is not None and not path.parent.is_dir():
         raise ValueError(f"checkpoint must be a file in a folder that exists, got {path}")
     return _Options(
-        int(n_iterations), schedule, bool(anytime), int(batch_size), tolerance, path, checkpoint_seconds, progress
+        n_iterations=int(n_iterations),
+        schedule=schedule,
+        anytime=bool(anytime),
+        batch_size=int(batch_size),
+        tolerance=tolerance,
+        checkpoint=path,
+        checkpoint_seconds=checkpoint_seconds,
+        progress=progress,
+        on_residual=on_residual,
     )
 
 
@@ -337,12 +350,14 @@ def _iterate(run: DescentRun, options: _Options, signals: list[int], save: Any) 
     )
     with bar:
         while run.iteration < options.n_iterations and not signals and not _converged(run, options):
-            before, begun = run.iteration, time.perf_counter()
+            before, begun, looks = run.iteration, time.perf_counter(), len(run.history)
             run.advance(min(piece, run.next_stop(options.n_iterations) - before))
             done, now = run.iteration - before, time.perf_counter()
             piece = max(1, min(int(done * _SECONDS_BETWEEN_LOOKS / max(now - begun, 1e-9)), 4 * piece))
-            if run.history:
+            if len(run.history) > looks:
                 bar.set_postfix(residual=f"{run.history[-1][1]:.3g}", refresh=False)
+                if options.on_residual is not None:
+                    options.on_residual(*run.history[-1])
             bar.update(done)
             if now - saved > options.checkpoint_seconds:
                 save()

@@ -196,6 +196,7 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
             self.cost_class,
             self.relaxation,
             progress_bar,
+            self._log_residual,
         )
         self._trained = SOLVERS[self.solver](problem, n_iterations, self.rng)
         self._policy = self._as_policy(self._trained.policy)
@@ -203,18 +204,20 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         if callback is not None:
             callback(self)
 
+    def _log_residual(self, iteration: int, residual: float) -> None:
+        logger: Any = self.logger
+        logger.record(f"{self.solver}/residual", residual)
+        logger.record(f"{self.solver}/iterations", iteration)
+        logger.dump(step=iteration)
+
     def _log(self, trained: Trained) -> None:
         logger: Any = self.logger
-        for iteration, residual in trained.history[:-1]:
-            logger.record(f"{self.solver}/residual", residual)
-            logger.record(f"{self.solver}/iterations", iteration)
-            logger.dump(step=iteration)
         for name, value in trained.facts.items():
             logger.record(f"{self.solver}/{name}", value)
         logger.record("oracle_calls", trained.oracle_calls)
         for index, weight in enumerate(trained.cost_weights):
             logger.record(f"cost_weights/{index}", float(weight))
-        logger.dump(step=trained.history[-1][0] if trained.history else 0)
+        logger.dump(step=int(trained.facts.get("iterations", 0)))
 
     def _as_policy(self, found: FloatArray | TilePolicy) -> TabularPolicy:
         space = self.observation_space

@@ -82,6 +82,7 @@ class Apprenticeship:
     cost_class: CostClass
     relaxation: Relaxation
     progress: bool
+    on_residual: Callable[[int, float], None]
 
     def known(self, solver: str) -> tuple[FiniteMDP, FloatArray]:
         """Return the model and the costs as numbers, or say that ``solver`` needs them."""
@@ -162,7 +163,7 @@ class Trained:
     facts
         What is logged at the end.
     history
-        (iteration, residual) pairs, logged one by one.
+        (iteration, residual) pairs on the way.
     """
 
     policy: FloatArray | TilePolicy
@@ -230,7 +231,14 @@ def mirror_descent(problem: Apprenticeship, n_iterations: int | None, rng: np.ra
     """Run Algorithm 1 from draws of the generative model; an iteration is a round, or a batch on a simulator."""
     saddle = problem.saddle_point("mirror_descent")
     default = _DEFAULT_ROUNDS if isinstance(problem.model, TabularModel) else _DEFAULT_BATCHES
-    solution = solve_mirror_descent(saddle, problem.model, n_iterations or default, rng, progress=problem.progress)
+    solution = solve_mirror_descent(
+        saddle,
+        problem.model,
+        n_iterations or default,
+        rng,
+        progress=problem.progress,
+        on_residual=problem.on_residual,
+    )
     weights = solution.value_weights
     values: Values
     if isinstance(solution.policy, TilePolicy):

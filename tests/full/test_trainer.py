@@ -155,6 +155,19 @@ def test_it_logs_through_imitation(world, tmp_path, capsys):
     assert "planner_calls" in shown
 
 
+def test_residuals_are_logged_on_the_way(world, tmp_path):
+    trainer = make(world, solver="mirror_descent", custom_logger=imitation_logger.configure(tmp_path, ["csv"]))
+    trainer.train(100_000, progress_bar=False)
+    trainer.logger.close()
+    with open(tmp_path / "progress.csv") as file:
+        rows = list(csv.DictReader(file))
+    steps = [int(row["mirror_descent/iterations"]) for row in rows]
+    assert len(steps) > 3
+    assert steps == sorted(set(steps))
+    assert steps[-1] == 100_000
+    assert float(rows[-1]["mirror_descent/residual"]) < float(rows[0]["mirror_descent/residual"])
+
+
 @pytest.mark.parametrize("solver", ["cutting_plane", "mirror_descent", "plug_in", "primal_dual_hybrid"])
 def test_solvers_agree(world, solver):
     env, mdp = world[:2]
