@@ -28,6 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from lfd_gym.costs import check_sampled_costs
 from lfd_gym.descent_run import Descent, DescentRun, Steps
 from lfd_gym.finite_descent import FiniteDescent, FiniteOracle
 from lfd_gym.generative_model import GenerativeModel, TabularModel, check_generator
@@ -276,6 +277,8 @@ def _solve(
 ) -> MirrorDescentSolution:
     if options.tolerance > 0 and problem.mdp is None:
         raise ValueError("tolerance needs a problem whose mdp is known, to compute residuals")
+    if not callable(problem.cost_features):
+        check_sampled_costs("cost_features", problem.cost_features, model)
     started = time.perf_counter()
     description, run, seconds_before = _start(problem, model, oracle, rng, options)
     if run.iteration > options.n_iterations:

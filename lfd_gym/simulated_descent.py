@@ -78,8 +78,8 @@ class SimulatedDescent:
         starts = problem.value_features.evaluate(self.model.observe(self.model.sample_initial(size, self._rng)))
         self._lambda[:] = self._project(lam + value_step * (starts - slopes[size:]).mean(axis=0))
         states, actions = problem.occupancy_features.sample(indices[1], self._rng)
-        excess = problem.pair_costs(self.model.observe(states), actions).mean(axis=0)
-        self._cost_ascent(steps.cost * (excess - problem.expert_feature_expectations))
+        costs = problem.pair_costs(self.model.observe(states), actions, self.model.is_absorbing(states))
+        self._cost_ascent(steps.cost * (costs.mean(axis=0) - problem.expert_feature_expectations))
 
     def _draw(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         """Draw (x, a) from the columns of Φ and y ~ P(·|x, a); return c(x, a) and (ψ_x − γψ_y)/(1−γ)."""
@@ -90,7 +90,7 @@ class SimulatedDescent:
         rows = problem.value_features.evaluate(here)
         next_rows = problem.value_features.evaluate(self.model.observe(successors))
         slopes = (rows - problem.discount * next_rows) / (1 - problem.discount)
-        return problem.pair_costs(here, actions), slopes
+        return problem.pair_costs(here, actions, self.model.is_absorbing(states)), slopes
 
     def _theta_gradient(self, columns: IntArray, advantages: FloatArray, theta: FloatArray) -> FloatArray:
         size = self.batch_size

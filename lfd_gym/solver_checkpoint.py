@@ -92,7 +92,8 @@ def _answers(problem: SaddlePointProblem, model: GenerativeModel) -> Iterator[ND
     rng = np.random.default_rng(0)
     columns = rng.integers(problem.n_occupancy_features, size=_N_PROBES)
     states, actions = problem.occupancy_features.sample(columns, rng)
-    yield from (np.asarray(states), np.asarray(actions), problem.pair_costs(model.observe(states), actions))
+    costs = problem.pair_costs(model.observe(states), actions, model.is_absorbing(states))
+    yield from (np.asarray(states), np.asarray(actions), costs)
     for batch in (states, model.sample_next(states, actions, rng), model.sample_initial(_N_PROBES, rng)):
         observations = model.observe(batch)
         yield from (observations, problem.value_features.evaluate(observations))

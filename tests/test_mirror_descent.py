@@ -598,6 +598,39 @@ def test_bad_arguments_are_named(arguments, message):
         )
 
 
+def ending_chain():
+    """A chain that may end; a cost of its end would never be met by trajectories."""
+    transitions = np.array([[[0.5, 0.5], [0.9, 0.1]], [[0.0, 1.0], [0.0, 1.0]]])
+    return lfd.FiniteMDP(transitions, initial_distribution=[1.0, 0.0], discount=0.9, absorbing_state=1)
+
+
+def chain_problem(costs):
+    return lfd.SaddlePointProblem.from_simulator(
+        costs,
+        [0.0],
+        occupancy_features=lfd.TabularOccupancyFeatures(2, 2),
+        value_features=lfd.TabularValueFeatures(2),
+        discount=0.9,
+        value_radius=1.0,
+        value_domain="box",
+    )
+
+
+def test_nothing_is_paid_where_trajectories_end():
+    model = Simulator(lfd.TabularModel.from_mdp(ending_chain()))
+    table = np.array([[0.0], [0.0], [1.0], [1.0]])
+    with pytest.raises(ValueError, match="cost_features must be zero in the absorbing state 1"):
+        solve_mirror_descent(chain_problem(table), model, 10, np.random.default_rng(0))
+    everywhere, alive = (
+        solve_mirror_descent(chain_problem(costs), model, 50, np.random.default_rng(0), progress=False)
+        for costs in (
+            lambda states, actions: np.full((len(states), 1), 0.7),
+            lambda states, actions: np.where(states == 0, 0.7, 0.0)[:, None],
+        )
+    )
+    np.testing.assert_array_equal(everywhere.occupancy_weights, alive.occupancy_weights)
+
+
 def test_bad_models_and_generators_are_named():
     problem, _ = gridworld_problem(size=2)
     _, other = gridworld_problem(size=3)
