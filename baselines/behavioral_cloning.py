@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lfd_gym.baselines.learner import Learned, Task
 from lfd_gym.baselines.playing import SeededTorch, network_arch, quiet_logger
-from lfd_gym.demonstrations import Demonstrations
+from lfd_gym.demos.demonstrations import Demonstrations
 
 try:
     import torch as th

@@ -10,8 +10,8 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.costs import CostClass
-from lfd_gym.demonstrations import Demonstrations
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.demos.demonstrations import Demonstrations
+from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies import Policy
 from lfd_gym.resources import Resources, measuring, peak_memory_mb
 from lfd_gym.rollout_estimates import CostRows

@@ -9,8 +9,8 @@ import gymnasium as gym
 from lfd_gym.envs.classic_control import CLASSIC_CONTROL, ClassicControlModel
 from lfd_gym.envs.mujoco import MujocoModel
 from lfd_gym.envs.seals import ResettableModel
-from lfd_gym.generative_model import GenerativeModel, TabularModel
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.model.generative_model import GenerativeModel, TabularModel
+from lfd_gym.model.mdp import FiniteMDP
 
 _MODEL_METHODS = ("sample_initial", "sample_next", "observe", "is_absorbing")
 _MODEL_SPACES = ("state_space", "action_space", "observation_space")

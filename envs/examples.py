@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.model.mdp import FiniteMDP
 
 
 def stay_or_switch(discount: float, success: float = 0.8) -> FiniteMDP:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from lfd_gym._jit import jit
 from lfd_gym.envs.tabular import TabularEnv, integer_at_least
 from lfd_gym.envs.vector import FiniteVectorEnv
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, IntArray
 
 

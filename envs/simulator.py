@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.generative_model import batch_size, check_generator
+from lfd_gym.model.generative_model import batch_size, check_generator
 
 
 class SimulatorModel(ABC):

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from lfd_gym.costs import check_model_costs
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray
 
 

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
 from lfd_gym.envs.tabular import FiniteEnv, integer_at_least, start_option
-from lfd_gym.generative_model import TabularModel, draw_alias
+from lfd_gym.model.generative_model import TabularModel, draw_alias
 from lfd_gym.validation import FloatArray, IntArray
 
 #: A vector environment is an environment in Gymnasium 0.29, and no longer from 1.0 on.

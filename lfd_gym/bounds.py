@@ -19,8 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf, log, sqrt
 
-from lfd_gym.feature_estimation import required_horizon, required_trajectories
-from lfd_gym.saddle_point import SaddlePointProblem
+from lfd_gym.demos.feature_estimation import required_horizon, required_trajectories
+from lfd_gym.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.validation import check_delta, discount_factor
 
 #: Factor of the residual in the bound on the policy: Proposition 4, and Proposition 5 with λ₀ = 0 in Lemma 4's proof.

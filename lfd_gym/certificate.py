@@ -9,15 +9,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.approximation import ApproximationError, point_approximation_error
-from lfd_gym.collection import collect
 from lfd_gym.costs import CostClass, check_sampled_costs, cost_distance
-from lfd_gym.feature_estimation import feature_expectations
-from lfd_gym.generative_model import GenerativeModel
-from lfd_gym.occupancy_features import TabularOccupancyFeatures, TileOccupancyFeatures, TilePolicy
-from lfd_gym.residual_sampling import sample_residual
+from lfd_gym.demos.collection import collect
+from lfd_gym.demos.feature_estimation import feature_expectations
+from lfd_gym.features.occupancy_features import TabularOccupancyFeatures, TileOccupancyFeatures, TilePolicy
+from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.rollout_estimates import horizon_for
-from lfd_gym.saddle_point import SaddlePointProblem
+from lfd_gym.saddle.approximation import ApproximationError, point_approximation_error
+from lfd_gym.saddle.residual_sampling import sample_residual
+from lfd_gym.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.validation import FloatArray, check_delta
 
 _TAIL = 1e-3

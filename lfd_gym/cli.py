@@ -18,12 +18,12 @@ import tyro
 
 import lfd_gym
 from lfd_gym.atomic_files import replacing_file
-from lfd_gym.cli_benchmark import Benchmark, Report
-from lfd_gym.cli_demonstrations import Collect, Convert, Inspect
-from lfd_gym.cli_reproduce import Reproduce
-from lfd_gym.cli_training import Evaluate, Train
+from lfd_gym.commands.benchmark import Benchmark, Report
+from lfd_gym.commands.demonstrations import Collect, Convert, Inspect
+from lfd_gym.commands.reproduce import Reproduce
+from lfd_gym.commands.training import Evaluate, Train
 from lfd_gym.envs.rendering import Picture, render_grid
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.model.mdp import FiniteMDP
 
 
 class Command(Protocol):

@@ -12,16 +12,14 @@ the simplex, the Euclidean norm over the ball.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, distribution, finite_array
-
-if TYPE_CHECKING:
-    from lfd_gym.generative_model import GenerativeModel
-    from lfd_gym.mdp import FiniteMDP
 
 CostClass = Literal["simplex", "ball"]
 

@@ -32,8 +32,8 @@ from lfd_gym.costs import (
     check_sampled_costs,
     cost_distance,
 )
-from lfd_gym.generative_model import GenerativeModel
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies import Policy, policy_table
 from lfd_gym.resources import Resources
 from lfd_gym.rollout_estimates import CostRows, RolloutEstimate, estimate_costs, horizon_for

@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.mdp import FiniteMDP, one_hot
+from lfd_gym.model.mdp import FiniteMDP, one_hot
 from lfd_gym.validation import FloatArray, IntArray, policy_array
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-from lfd_gym.generative_model import GenerativeModel
+from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.policies import Policy, draw_actions
 from lfd_gym.validation import FloatArray
 

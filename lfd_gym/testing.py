@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from lfd_gym.generative_model import GenerativeModel
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, IntArray
 
 _BATCH = 48

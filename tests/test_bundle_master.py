@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from lfd_gym.bundle_master import BallMaster, SimplexMaster
-from lfd_gym.matrix_game import initial_basis, solve_game
-from lfd_gym.polyhedron_projection import least_distance, min_norm_weights, nonnegative_least_squares
+from lfd_gym.exact.bundle_master import BallMaster, SimplexMaster
+from lfd_gym.exact.matrix_game import initial_basis, solve_game
+from lfd_gym.exact.polyhedron_projection import least_distance, min_norm_weights, nonnegative_least_squares
 
 
 @st.composite

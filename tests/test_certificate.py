@@ -21,7 +21,7 @@ from lfd_gym import (
     solve_primal_dual_hybrid,
 )
 from lfd_gym.certificate import exactly_known
-from lfd_gym.residual_sampling import sample_residual
+from lfd_gym.saddle.residual_sampling import sample_residual
 
 FEW = settings(max_examples=25, deadline=None)
 

@@ -18,7 +18,7 @@ from lfd_gym import (
     feature_expectations,
 )
 from lfd_gym.certificate import exactly_known
-from lfd_gym.residual_sampling import sample_residual
+from lfd_gym.saddle.residual_sampling import sample_residual
 
 FEW_DRAWS = {"n_samples": 10, "n_per_column": 2}
 

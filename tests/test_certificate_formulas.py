@@ -20,7 +20,7 @@ from lfd_gym import (
     feature_expectations,
 )
 from lfd_gym.certificate import exactly_known
-from lfd_gym.residual_sampling import sample_residual
+from lfd_gym.saddle.residual_sampling import sample_residual
 
 N_STATES, N_ACTIONS, N_COSTS, N_VALUES, GAMMA = 4, 2, 3, 5, 0.7
 CLASSES = pytest.mark.parametrize("cost_class", ["simplex", "ball"])

@@ -10,9 +10,9 @@ import pytest
 from test_mirror_descent import Simulator, gridworld_problem, two_states_with_self_loops
 
 import lfd_gym as lfd
-from lfd_gym.descent_run import DescentRun
-from lfd_gym.mirror_descent import solve_mirror_descent
-from lfd_gym.solver_checkpoint import fingerprint, load_checkpoint
+from lfd_gym.descent.descent_run import DescentRun
+from lfd_gym.descent.mirror_descent import solve_mirror_descent
+from lfd_gym.descent.solver_checkpoint import fingerprint, load_checkpoint
 
 
 class StoppedError(Exception):
@@ -79,7 +79,7 @@ def test_stopped_and_resumed_is_never_stopped(case, number, tmp_path, monkeypatc
     with monkeypatch.context() as patch:
         signal_after(patch, number, n_pieces=1 if simulated else 12)
         if simulated:
-            patch.setattr("lfd_gym.mirror_descent._SECONDS_BETWEEN_LOOKS", 0.0)
+            patch.setattr("lfd_gym.descent.mirror_descent._SECONDS_BETWEEN_LOOKS", 0.0)
         with pytest.raises(StoppedError):
             solve_mirror_descent(
                 problem, model, n, np.random.default_rng(0), progress=False, checkpoint=path, **options
@@ -119,7 +119,7 @@ def test_checkpoints_are_written_on_the_way(tmp_path, monkeypatch):
     problem, model = gridworld_problem(size=3)
     path = tmp_path / "run.npz"
     saves = []
-    monkeypatch.setattr("lfd_gym.mirror_descent.save_checkpoint", lambda *args: saves.append(args))
+    monkeypatch.setattr("lfd_gym.descent.mirror_descent.save_checkpoint", lambda *args: saves.append(args))
     options = {"checkpoint": path, "progress": False}
     solve_mirror_descent(problem, model, 50_000, np.random.default_rng(0), checkpoint_seconds=0.0, **options)
     assert len(saves) > 2

@@ -11,7 +11,7 @@ import pytest
 import tyro
 
 from lfd_gym import Demonstrations
-from lfd_gym.cli_demonstrations import Collect, Convert, Inspect, parse_kwargs
+from lfd_gym.commands.demonstrations import Collect, Convert, Inspect, parse_kwargs
 
 SCRIPT = Path(__file__).parent.parent / "scripts" / "collect_rollouts.py"
 GRIDWORLD = "lfd_gym/StochasticGridworld-v0"

@@ -123,7 +123,7 @@ def test_same_generator_same_trajectories():
 def test_blocks_do_not_show(monkeypatch):
     model, policy = TabularModel.from_mdp(chain_mdp()), np.full((6, 2), 0.5)
     whole = collect(model, policy, 25, 20, np.random.default_rng(1))
-    monkeypatch.setattr("lfd_gym.collection._BLOCK", 150)  # seven trajectories at a time
+    monkeypatch.setattr("lfd_gym.demos.collection._BLOCK", 150)  # seven trajectories at a time
     assert collect(model, policy, 25, 20, np.random.default_rng(1)) == whole
 
 
@@ -319,7 +319,7 @@ def test_an_environment_without_a_spec_runs_alone():
 @pytest.mark.parametrize("policy", [np.full((6, 2), 0.5), lambda states: np.zeros(len(states), dtype=int)])
 def test_a_bar_shows_after_a_second_on_a_terminal_only(policy, monkeypatch, capsys):
     """All work is reported to a bar that waits a second and stays away from pipes (``disable=None``)."""
-    import lfd_gym.collection as module
+    import lfd_gym.demos.collection as module
 
     bars = []
 

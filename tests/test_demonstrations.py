@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from lfd_gym import Demonstrations, Provenance, demonstration_files
-from lfd_gym.demonstrations import Episode
+from lfd_gym import Demonstrations, Provenance
+from lfd_gym.demos import files as demonstration_files
+from lfd_gym.demos.demonstrations import Episode
 
 
 def small(**changes):

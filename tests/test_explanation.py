@@ -7,7 +7,7 @@ from strategies import mdps_with_costs, random_policy
 
 import lfd_gym as lfd
 from lfd_gym import FiniteMDP
-from lfd_gym.weight_polytope import WeightPolytope
+from lfd_gym.exact.weight_polytope import WeightPolytope
 
 seeds = st.integers(0, 2**32 - 1)
 

@@ -89,7 +89,7 @@ def test_blocks_do_not_show(monkeypatch):
     demos = collect(as_generative_model(gym.make("CartPole-v1")), lambda x: np.ones(len(x), dtype=int), 30, 50, rng)
     features = lambda x, a: np.clip(x * (1 + a[:, None]), -1, 1)  # noqa: E731
     whole = feature_expectations(demos, features, 0.9)
-    monkeypatch.setattr("lfd_gym.feature_estimation._BLOCK", 25)
+    monkeypatch.setattr("lfd_gym.demos.feature_estimation._BLOCK", 25)
     np.testing.assert_array_equal(feature_expectations(demos, features, 0.9).trajectory_values, whole.trajectory_values)
     assert whole.trajectory_values.shape == (30, 4)
 
@@ -265,7 +265,7 @@ def test_the_radius_shrinks_with_data_and_grows_with_confidence():
 
 
 def test_the_largest_probability_is_that_of_the_binomial():
-    from lfd_gym.feature_estimation import _largest_probability
+    from lfd_gym.demos.feature_estimation import _largest_probability
 
     assert _largest_probability(7, 7, 0.1) == 1
     assert _largest_probability(0, 10, 0.1) == pytest.approx(1 - 0.1**0.1)

@@ -36,8 +36,8 @@ from lfd_gym import (
     soft_occupancies,
     soft_values,
 )
-from lfd_gym.approximation import nearest_occupancy, nearest_values
-from lfd_gym.feature_checks import check_bounded, coherence, coherence_ratio, is_realizable
+from lfd_gym.saddle.approximation import nearest_occupancy, nearest_values
+from lfd_gym.saddle.feature_checks import check_bounded, coherence, coherence_ratio, is_realizable
 
 FEW = settings(max_examples=30, deadline=None)
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from strategies import finite_mdps
 
 from lfd_gym import FiniteMDP, GenerativeModel, TabularModel
-from lfd_gym.generative_model import AliasTable
+from lfd_gym.model.generative_model import AliasTable
 from lfd_gym.testing import check_generative_model
 
 

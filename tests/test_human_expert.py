@@ -12,7 +12,7 @@ import pytest
 
 import lfd_gym  # noqa: F401  (registers the gridworld)
 from lfd_gym import Demonstrations
-from lfd_gym.human_expert import KeyboardPolicy, collect_from_keyboard
+from lfd_gym.demos.human_expert import KeyboardPolicy, collect_from_keyboard
 
 GRIDWORLD = "lfd_gym/StochasticGridworld-v0"
 
@@ -67,7 +67,7 @@ def test_escape_keeps_the_trajectories_before(pygame):
     [("FrozenLake", [0, 1, 2, 3]), ("CliffWalking", [3, 2, 1, 0]), ("Taxi", [3, 0, 2, 1])],
 )
 def test_arrows_of_other_grids(pygame, env_id, actions):
-    from lfd_gym.human_expert import _default_keys
+    from lfd_gym.demos.human_expert import _default_keys
 
     versions = [name for name in gym.registry if name.startswith(f"{env_id}-v")]
     env_id = max(versions)  # the newest that this Gymnasium has
@@ -89,7 +89,7 @@ PLAY = """
 import sys
 import gymnasium as gym, numpy as np
 import lfd_gym
-from lfd_gym.human_expert import collect_from_keyboard
+from lfd_gym.demos.human_expert import collect_from_keyboard
 env = gym.make("lfd_gym/StochasticGridworld-v0", size=3, intended_probability=1.0, render_mode="human")
 env.reset()
 print("ready", flush=True)

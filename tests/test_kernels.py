@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from lfd_gym._splitmix import uniform
-from lfd_gym._value_ascent import (
+from lfd_gym.descent._value_ascent import (
     IDENTITY,
     add_entry,
     clip_entry,
@@ -14,7 +14,7 @@ from lfd_gym._value_ascent import (
     wants_rebase,
     zero_player,
 )
-from lfd_gym._weight_sampler import (
+from lfd_gym.descent._weight_sampler import (
     HEADROOM,
     SMALLEST,
     find_rise,

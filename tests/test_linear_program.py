@@ -6,9 +6,9 @@ from strategies import mdps_with_costs, random_policy
 
 import lfd_gym as lfd
 from lfd_gym import FiniteMDP, SaddlePointProblem
-from lfd_gym.exact_solution import ApprenticeshipProblem
-from lfd_gym.highs import Program, solve_with_scipy
-from lfd_gym.linear_program import dual_program, primal_program
+from lfd_gym.exact.exact_solution import ApprenticeshipProblem
+from lfd_gym.exact.highs import Program, solve_with_scipy
+from lfd_gym.exact.linear_program import dual_program, primal_program
 
 seeds = st.integers(0, 2**32 - 1)
 

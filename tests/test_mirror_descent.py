@@ -22,12 +22,12 @@ from reference_mirror_descent import (
 from scipy import stats
 
 import lfd_gym as lfd
-from lfd_gym._kernels import DRAWS
-from lfd_gym.finite_descent import FiniteDescent, FiniteOracle
-from lfd_gym.gradient_norms import estimate_gradient_norms
-from lfd_gym.mirror_descent import solve_mirror_descent, solve_mirror_descent_many
-from lfd_gym.simulated_descent import SimulatedDescent
-from lfd_gym.step_sizes import GradientNorms, paper_steps, practical_steps
+from lfd_gym.descent._kernels import DRAWS
+from lfd_gym.descent.finite_descent import FiniteDescent, FiniteOracle
+from lfd_gym.descent.gradient_norms import estimate_gradient_norms
+from lfd_gym.descent.mirror_descent import solve_mirror_descent, solve_mirror_descent_many
+from lfd_gym.descent.simulated_descent import SimulatedDescent
+from lfd_gym.descent.step_sizes import GradientNorms, paper_steps, practical_steps
 
 
 def two_states_with_self_loops(value_domain="ball", cost_class="simplex"):
@@ -566,7 +566,7 @@ def test_the_progress_bar_shows_the_residual(monkeypatch):
         def update(self, n):
             shown.append(n)
 
-    monkeypatch.setattr("lfd_gym.mirror_descent.tqdm", Bar)
+    monkeypatch.setattr("lfd_gym.descent.mirror_descent.tqdm", Bar)
     problem, model = gridworld_problem(size=3)
     told = []
     solution = solve_mirror_descent(

@@ -24,16 +24,16 @@ from lfd_gym import (
     policy_occupancies,
     solve_primal_dual_hybrid,
 )
-from lfd_gym.approximation import (
+from lfd_gym.bounds import ProblemSize, residual_bound, theorem_1
+from lfd_gym.saddle.approximation import (
     nearest_occupancy,
     nearest_values,
     point_approximation_error,
     strong_approximation_error,
     weak_approximation_error,
 )
-from lfd_gym.bounds import ProblemSize, residual_bound, theorem_1
-from lfd_gym.feature_checks import coherence_ratio
-from lfd_gym.online_learning import average_regrets, per_round_loss
+from lfd_gym.saddle.feature_checks import coherence_ratio
+from lfd_gym.saddle.online_learning import average_regrets, per_round_loss
 
 FEW = settings(max_examples=25, deadline=None)
 SMALL = {"max_states": 5, "max_actions": 3, "max_features": 3}

@@ -4,7 +4,7 @@ import pytest
 
 import lfd_gym as lfd
 from lfd_gym import FiniteMDP, TabularModel
-from lfd_gym.plug_in import estimate_mdp
+from lfd_gym.exact.plug_in import estimate_mdp
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_frequencies_are_those_of_the_draws():
 def test_estimates_in_blocks_are_the_same_as_at_once(gridworld, monkeypatch):
     model = TabularModel.from_mdp(gridworld[0])
     at_once = estimate_mdp(model, 0.9, 3, np.random.default_rng(0))
-    monkeypatch.setattr("lfd_gym.plug_in._DRAWS_AT_ONCE", 500)
+    monkeypatch.setattr("lfd_gym.exact.plug_in._DRAWS_AT_ONCE", 500)
     in_blocks = estimate_mdp(model, 0.9, 3, np.random.default_rng(0))
     assert (at_once.transitions != in_blocks.transitions).nnz == 0
 

@@ -16,7 +16,7 @@ from lfd_gym import (
     TabularValueFeatures,
     solve_primal_dual_hybrid,
 )
-from lfd_gym.primal_dual_hybrid import _simplex_threshold
+from lfd_gym.saddle.primal_dual_hybrid import _simplex_threshold
 from lfd_gym.validation import LfdGymWarning
 
 FEW = settings(max_examples=25, deadline=None)

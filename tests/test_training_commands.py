@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import lfd_gym as lfd
-from lfd_gym.cli_training import Evaluate, Train
-from lfd_gym.policy_files import load_policy, save_policy
-from lfd_gym.run_folder import read_config, read_policy
+from lfd_gym.commands.training import Evaluate, Train
+from lfd_gym.training.policy_files import load_policy, save_policy
+from lfd_gym.training.run_folder import read_config, read_policy
 
 ENV = "lfd_gym/StochasticGridworld-v0"
 KWARGS = ("size=6", "cost_seed=1")

@@ -6,8 +6,8 @@ from hypothesis import given
 from strategies import mdps_with_costs
 
 import lfd_gym as lfd
+from lfd_gym.saddle.value_radius import automatic_radius, fitted_weights, warn_if_radius_too_small
 from lfd_gym.validation import LfdGymWarning
-from lfd_gym.value_radius import automatic_radius, fitted_weights, warn_if_radius_too_small
 
 
 def test_a_box_needs_half_the_span_because_a_constant_is_free():

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import HalfspaceIntersection
 
-from lfd_gym.weight_polytope import WeightPolytope
+from lfd_gym.exact.weight_polytope import WeightPolytope
 
 
 def intersected(size, normals):

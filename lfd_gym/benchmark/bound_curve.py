@@ -26,12 +26,12 @@ from lfd_gym.benchmark.spec import named_stream
 from lfd_gym.benchmark.world import World
 from lfd_gym.bounds import ProblemSize, accuracy_after
 from lfd_gym.certificate import certify
-from lfd_gym.collection import collect
+from lfd_gym.demos.collection import collect
+from lfd_gym.demos.feature_estimation import feature_expectations
+from lfd_gym.descent.mirror_descent import solve_mirror_descent
+from lfd_gym.descent.step_sizes import Schedule
 from lfd_gym.envs.adapters import as_generative_model
-from lfd_gym.feature_estimation import feature_expectations
-from lfd_gym.mirror_descent import solve_mirror_descent
-from lfd_gym.saddle_point import SaddlePointProblem
-from lfd_gym.step_sizes import Schedule
+from lfd_gym.saddle.saddle_point import SaddlePointProblem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

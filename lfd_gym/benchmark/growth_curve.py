@@ -17,14 +17,14 @@ import numpy as np
 
 from lfd_gym.benchmark import figures
 from lfd_gym.benchmark.curve_files import save_figure, write_table
-from lfd_gym.finite_descent import FiniteDescent, FiniteOracle
-from lfd_gym.generative_model import TabularModel
-from lfd_gym.gradient_norms import estimate_gradient_norms
-from lfd_gym.mdp import FiniteMDP
-from lfd_gym.occupancy_features import TabularOccupancyFeatures
-from lfd_gym.saddle_point import SaddlePointProblem
-from lfd_gym.step_sizes import paper_steps, practical_steps
-from lfd_gym.value_features import TabularValueFeatures
+from lfd_gym.descent.finite_descent import FiniteDescent, FiniteOracle
+from lfd_gym.descent.gradient_norms import estimate_gradient_norms
+from lfd_gym.descent.step_sizes import paper_steps, practical_steps
+from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
+from lfd_gym.features.value_features import TabularValueFeatures
+from lfd_gym.model.generative_model import TabularModel
+from lfd_gym.model.mdp import FiniteMDP
+from lfd_gym.saddle.saddle_point import SaddlePointProblem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

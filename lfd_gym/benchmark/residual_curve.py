@@ -18,10 +18,10 @@ from lfd_gym.benchmark.curve_files import save_figure, write_table
 from lfd_gym.benchmark.presets import small_gridworld
 from lfd_gym.benchmark.spec import named_stream
 from lfd_gym.benchmark.world import World
+from lfd_gym.descent.mirror_descent import solve_mirror_descent_many
+from lfd_gym.descent.step_sizes import Schedule
 from lfd_gym.envs.adapters import as_generative_model
-from lfd_gym.mirror_descent import solve_mirror_descent_many
-from lfd_gym.saddle_point import SaddlePointProblem
-from lfd_gym.step_sizes import Schedule
+from lfd_gym.saddle.saddle_point import SaddlePointProblem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

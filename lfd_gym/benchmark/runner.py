@@ -27,9 +27,9 @@ from lfd_gym.benchmark.engines import Engine
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.world import World
-from lfd_gym.demonstrations import Demonstrations
+from lfd_gym.demos.demonstrations import Demonstrations
+from lfd_gym.demos.feature_estimation import feature_expectations
 from lfd_gym.evaluation import evaluate
-from lfd_gym.feature_estimation import feature_expectations
 from lfd_gym.policies import policy_table
 from lfd_gym.validation import FloatArray
 

@@ -9,13 +9,13 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.benchmark.spec import Cell, EnvironmentSpec, named_stream
-from lfd_gym.collection import collect
 from lfd_gym.costs import normalise_costs
-from lfd_gym.demonstrations import Demonstrations
+from lfd_gym.demos.collection import collect
+from lfd_gym.demos.demonstrations import Demonstrations
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.gridworld import random_state_costs
 from lfd_gym.envs.toy_text import reward_cost
-from lfd_gym.mdp import FiniteMDP
+from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray
 
 #: Cost features beside the true one, for environments that bring a reward only.

@@ -25,9 +25,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import lfd_gym
 from lfd_gym import Demonstrations, FiniteMDP, as_generative_model, collect
-from lfd_gym.cli_demonstrations import Collect, Convert, Inspect
-from lfd_gym.interop_minari import list_datasets
-from lfd_gym.ppo_expert import load_ppo, save_ppo, train_ppo
+from lfd_gym.commands.demonstrations import Collect, Convert, Inspect
+from lfd_gym.demos.interop_minari import list_datasets
+from lfd_gym.demos.ppo_expert import load_ppo, save_ppo, train_ppo
 
 # imitation 1.0.1 calls jsonpickle in a way that jsonpickle 4 announces to change.
 pytestmark = pytest.mark.filterwarnings("ignore:keys will default to True:DeprecationWarning")

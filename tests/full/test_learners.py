@@ -11,7 +11,7 @@ import lfd_gym as lfd
 from lfd_gym.baselines import Task, learner_names, make_learner, run_learner
 from lfd_gym.baselines.playing import TabularVecEnv, padded_demonstrations
 from lfd_gym.policies import policy_table
-from lfd_gym.policy_files import load_policy, save_policy
+from lfd_gym.training.policy_files import load_policy, save_policy
 
 DISCOUNT = 0.9
 #: Small enough for seconds, large enough for each learner to learn something.

@@ -8,9 +8,9 @@ from stable_baselines3 import DQN, PPO
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 import lfd_gym as lfd
-from lfd_gym.cli_training import Evaluate, Train
+from lfd_gym.commands.training import Evaluate, Train
 from lfd_gym.policies import policy_table
-from lfd_gym.policy_files import load_policy, save_policy
+from lfd_gym.training.policy_files import load_policy, save_policy
 
 
 @pytest.mark.parametrize("activation", [th.nn.Tanh, th.nn.ReLU])

@@ -16,8 +16,8 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import lfd_gym as lfd
-from lfd_gym.demonstration_forms import as_demonstrations
-from lfd_gym.tiles import TileGrid
+from lfd_gym.demos.forms import as_demonstrations
+from lfd_gym.features.tiles import TileGrid
 
 DISCOUNT = 0.9
 

@@ -1,0 +1,200 @@
+"""The commands ``train`` and ``evaluate``."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import tyro
+
+from lfd_gym.atomic_files import replacing_file
+from lfd_gym.baselines import Task, make_learner, run_learner
+from lfd_gym.commands.demonstrations import parse_kwargs, read_demonstrations
+from lfd_gym.costs import normalise_costs
+from lfd_gym.demos.demonstrations import Demonstrations
+from lfd_gym.demos.feature_estimation import feature_expectations
+from lfd_gym.envs.toy_text import reward_cost
+from lfd_gym.evaluation import Evaluation, evaluate
+from lfd_gym.model.mdp import FiniteMDP
+from lfd_gym.training.policy_certificate import certify_policy
+from lfd_gym.training.policy_files import load_policy
+from lfd_gym.training.run_folder import RunLog, read_config, read_policy, read_resources, write_run
+from lfd_gym.validation import FloatArray
+
+
+@dataclass(frozen=True)
+class Train:
+    """Learn from demonstrations, and write a folder with the policy, its certificate and its evaluation."""
+
+    demonstrations: str
+    """A .npz file, a folder that imitation saved, or minari:ID."""
+    out: Path
+    """The folder to write."""
+    env: str | None = None
+    """What gymnasium.make takes; the environment that the demonstrations name if not given."""
+    learner: str = "cutting_plane"
+    """A name in the registry of lfd_gym.baselines, e.g. cutting_plane, lpal, bc, gail."""
+    budget: int | None = None
+    """In the learner's own unit (planner calls, gradient steps, environment steps); its default if not given."""
+    discount: float = 0.9
+    """Of the costs."""
+    seed: int = 0
+    """Of the learner."""
+    delta: float = 0.05
+    """The certificate holds with probability 1 - delta."""
+    cost_features: Path | None = None
+    """A .npy file, (S*A, n_c), the true cost first; by default the environment's own, else its reward's cost alone."""
+    env_kwargs: tuple[str, ...] = ()
+    """Arguments of the environment as NAME=JSON, e.g. size=8 cost_seed=1; without --env those of the demonstrations."""
+    settings: tuple[str, ...] = ()
+    """Settings of the learner as NAME=JSON, e.g. learning_rate=0.01."""
+    force: bool = False
+    """Replace what is there."""
+
+    def run(self) -> None:
+        """Learn, evaluate, write."""
+        if self.out.exists() and not self.force:
+            raise FileExistsError(f"{self.out} exists already; --force replaces it")
+        demonstrations = read_demonstrations(self.demonstrations, self.env, self.env_kwargs)
+        named = self if self.env is not None else replace(self, **_environment_of(demonstrations))
+        named._learn(named.env or "", demonstrations)
+
+    def _learn(self, env_id: str, demonstrations: Demonstrations) -> None:
+        log = RunLog()
+        learner = make_learner(self.learner, **parse_kwargs(self.settings))
+        env = gym.make(env_id, **parse_kwargs(self.env_kwargs))
+        world = World.of(env, self.discount, self.cost_features)
+        task = Task(demonstrations, env, self.discount, world.costs, world.mdp, world.expert)
+        log.write(f"{self.learner} on {env_id}: {demonstrations}")
+        result = run_learner(learner, task, np.random.default_rng(self.seed), self.budget)
+        log.write(f"learned in {result.resources.wall_seconds:.2f} s")
+        metrics: dict[str, Any] = {"resources": result.resources.to_dict(), "facts": dict(result.facts)}
+        certificate = None
+        if world.mdp is not None and world.costs is not None:
+            evaluation = evaluate(
+                result.policy, world.mdp, world.costs, expert=world.expert, resources=result.resources
+            )
+            metrics["evaluation"] = evaluation.to_dict()
+            expert = feature_expectations(demonstrations, world.costs, self.discount)
+            found = certify_policy(
+                result.policy, world.mdp, world.costs, expert, delta=self.delta, rng=np.random.default_rng(self.seed)
+            )
+            certificate = asdict(found)
+            log.write(str(evaluation))
+            log.write(str(found))
+        else:
+            log.write("no evaluation and no certificate: they need a tabular environment")
+        log.write(f"written to {self.out}")
+        write_run(
+            self.out,
+            config=self._config(),
+            policy=result.policy,
+            cost_weights=result.cost_weights,
+            certificate=certificate,
+            metrics=metrics,
+            log=log,
+            overwrite=self.force,
+        )
+
+    def _config(self) -> dict[str, Any]:
+        config = asdict(self)
+        return {name: str(value) if isinstance(value, Path) else value for name, value in config.items()}
+
+
+def _environment_of(demonstrations: Demonstrations) -> dict[str, Any]:
+    """Return the environment that the demonstrations name, as arguments of `Train`."""
+    source = demonstrations.provenance
+    if source.env_id is None:
+        raise ValueError("--env must be given: the demonstrations do not say their environment")
+    if ":" in source.env_id:  # would import a module because a file says so
+        raise ValueError(f"--env must be given: the demonstrations name a module to import, {source.env_id}")
+    kwargs = tuple(f"{name}={json.dumps(value)}" for name, value in source.env_kwargs.items())
+    return {"env": source.env_id, "env_kwargs": kwargs}
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Evaluate the policy of a run folder, or a saved policy, exactly on a tabular environment."""
+
+    source: tyro.conf.Positional[Path]
+    """The folder that `lfd-gym train` wrote, or a policy file (.npz); with a file, --env is needed."""
+    env: str | None = None
+    """What gymnasium.make takes; that of the run if not given."""
+    discount: float | None = None
+    """Of the costs; that of the run if not given."""
+    cost_features: Path | None = None
+    """As for train; those of the run if not given."""
+    env_kwargs: tuple[str, ...] = ()
+    """Arguments of the environment as NAME=JSON; those of the run if not given."""
+    deterministic: bool = False
+    """Take the most probable action instead of drawing one."""
+    out: Path | None = None
+    """Where to write the evaluation as JSON; it is printed as a table in any case."""
+    force: bool = False
+    """Replace what is there."""
+
+    def run(self) -> None:
+        """Evaluate, print, write."""
+        evaluation = self.evaluation()
+        print(evaluation)
+        if self.out is not None:
+            with replacing_file(self.out, self.force) as unfinished:
+                text = json.dumps(evaluation.to_dict(), indent=2, allow_nan=False)
+                unfinished.write_text(text + "\n", encoding="utf-8")
+            print(f"written to {self.out}")
+
+    def evaluation(self) -> Evaluation:
+        """Return the evaluation."""
+        config: dict[str, Any] = {}
+        resources = None
+        if self.source.is_dir():
+            config, policy, resources = read_config(self.source), read_policy(self.source), read_resources(self.source)
+        else:
+            policy = load_policy(self.source)
+        env_id = self.env or config.get("env")
+        if env_id is None:
+            raise ValueError("--env must be given to evaluate a policy file: the file does not say its environment")
+        kwargs = self.env_kwargs or config.get("env_kwargs", ())
+        discount = self.discount if self.discount is not None else config.get("discount", 0.9)
+        costs = self.cost_features or config.get("cost_features")
+        world = World.of(gym.make(env_id, **parse_kwargs(kwargs)), discount, None if costs is None else Path(costs))
+        if world.mdp is None or world.costs is None:
+            raise ValueError(
+                f"{env_id} is not tabular: use lfd_gym.evaluate with a generative model and a cost function"
+            )
+        return evaluate(
+            policy,
+            world.mdp,
+            world.costs,
+            expert=world.expert,
+            deterministic=self.deterministic,
+            resources=resources,
+        )
+
+
+@dataclass(frozen=True)
+class World:
+    """What the command line knows of an environment: its model, costs, and the expert that is optimal for the first."""
+
+    mdp: FiniteMDP | None
+    costs: FloatArray | None
+    expert: FloatArray | None
+
+    @classmethod
+    def of(cls, env: gym.Env[Any, Any], discount: float, cost_features: Path | None) -> World:
+        """Find out; nothing is known of environments without a table."""
+        source: Any = env.unwrapped
+        if not any(hasattr(source, table) for table in ("transitions", "P")):
+            return cls(None, None, None)
+        mdp = FiniteMDP.from_env(env, discount)
+        if cost_features is not None:
+            costs = np.load(cost_features, allow_pickle=False)
+        elif hasattr(source, "cost_features"):
+            costs = source.cost_features
+        else:
+            costs = normalise_costs(reward_cost(env)).reshape(-1, 1)
+        return cls(mdp, costs, mdp.optimal_policy(costs[:, 0]))

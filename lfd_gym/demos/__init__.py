@@ -1,0 +1,1 @@
+"""Demonstrations: collecting, keeping, converting and measuring them."""

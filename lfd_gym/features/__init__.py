@@ -1,0 +1,1 @@
+"""Features of occupancy measures and of values, finite and over observations."""

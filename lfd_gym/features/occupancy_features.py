@@ -1,0 +1,306 @@
+"""Occupancy features Φ: distributions over state-action pairs whose mixtures μ_θ = Φθ replace the occupancy measure.
+
+Every column φ_i is a probability distribution over pairs, so μ_θ is one for every θ in the simplex. What a solver needs
+of Φ is a way to *draw* a pair from a named column (`OccupancyFeatures`); over finite spaces the columns are also known
+as numbers, (S·A, n_μ), and the products Φθ (``combine``) and Φᵀf (``inner``) are available.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from lfd_gym.features.tiles import TileGrid
+from lfd_gym.features.value_features import cell_labels
+from lfd_gym.model.generative_model import AliasTable
+from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
+from lfd_gym.validation import FloatArray, IntArray, finite_array
+
+_ROUNDING = 1e-8
+
+
+@runtime_checkable
+class OccupancyFeatures(Protocol):
+    """What Algorithm 1 needs of Φ: the number of columns and draws from them."""
+
+    @property
+    def n_features(self) -> int:
+        """n_μ, the number of columns."""
+        ...
+
+    def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Draw one pair from each of the columns named by ``indices``: batches of states and of actions."""
+        ...
+
+
+class FiniteOccupancyFeatures:
+    """Φ over a finite space, given as numbers.
+
+    Parameters
+    ----------
+    matrix
+        (S·A, n_μ) dense or sparse; every column is a probability distribution over pairs (x, a), row ``x * A + a``.
+        Stored as CSC; columns are rescaled to sum to one to rounding.
+    n_actions
+        A.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> features = FiniteOccupancyFeatures(np.array([[0.5, 0.0], [0.5, 0.0], [0.0, 1.0], [0.0, 0.0]]), n_actions=2)
+    >>> features.combine(np.array([0.5, 0.5]))
+    array([[0.25, 0.25],
+           [0.5 , 0.  ]])
+    """
+
+    n_states: int
+    n_actions: int
+    n_features: int
+
+    def __init__(self, matrix: Any, n_actions: int) -> None:
+        self.matrix = _distribution_columns("matrix", matrix)
+        n_pairs, self.n_features = self.matrix.shape
+        if n_actions < 1 or n_pairs % n_actions != 0:
+            raise ValueError(f"matrix must have S*A rows with A = n_actions = {n_actions}, got {n_pairs} rows")
+        self.n_actions = n_actions
+        self.n_states = n_pairs // n_actions
+
+    @cached_property
+    def table(self) -> AliasTable:
+        """Alias table with one row per column of Φ; its outcomes are pairs x·A + a. For solver kernels."""
+        return AliasTable(self.matrix.indptr, self.matrix.indices, self.matrix.data)
+
+    def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Draw one pair from each named column."""
+        pairs = self.table.sample(indices, rng)
+        return pairs // self.n_actions, pairs % self.n_actions
+
+    def combine(self, weights: FloatArray) -> FloatArray:
+        """μ_θ = Φθ, (S, A)."""
+        return np.asarray(self.matrix @ weights).reshape(self.n_states, self.n_actions)
+
+    def inner(self, pair_values: FloatArray) -> FloatArray:
+        """Φᵀf: the mean under every column of ``pair_values``, (S·A,) or (S·A, k)."""
+        return np.asarray(self.matrix.T @ pair_values)
+
+    def __repr__(self) -> str:
+        return f"FiniteOccupancyFeatures(n_features={self.n_features}, n_states={self.n_states})"
+
+
+class TabularOccupancyFeatures:
+    """Φ = I: column x·A + a is the point mass on the pair (x, a), so θ is the occupancy itself. Never materialised."""
+
+    def __init__(self, n_states: int, n_actions: int) -> None:
+        self.n_states = n_states
+        self.n_actions = n_actions
+        self.n_features = n_states * n_actions
+
+    @property
+    def matrix(self) -> sp.csc_array:
+        """The sparse identity, built when asked for."""
+        return sp.eye_array(self.n_features, format="csc")
+
+    def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
+        """Return the pairs themselves; ``rng`` is not used."""
+        return indices // self.n_actions, indices % self.n_actions
+
+    def combine(self, weights: FloatArray) -> FloatArray:
+        """θ as an (S, A) array."""
+        return weights.reshape(self.n_states, self.n_actions)
+
+    def inner(self, pair_values: FloatArray) -> FloatArray:
+        """Return ``pair_values`` itself."""
+        return pair_values
+
+    def __repr__(self) -> str:
+        return f"TabularOccupancyFeatures(n_states={self.n_states}, n_actions={self.n_actions})"
+
+
+class EmpiricalOccupancyFeatures:
+    """Φ whose columns are weighted empirical distributions: pairs drawn with replacement from pools of samples.
+
+    Works over any state space: only draws are needed. Column i gives the pair (states[i][k], actions[i][k]) the
+    probability weights[i][k].
+
+    Parameters
+    ----------
+    states, actions
+        One batch of states and one of actions for every column.
+    weights
+        One nonnegative vector for every column, rescaled to sum to one; uniform if not given. For a rollout, γ^t makes
+        the column an estimate of the discounted occupancy measure.
+    """
+
+    def __init__(
+        self,
+        states: Sequence[ArrayLike],
+        actions: Sequence[ArrayLike],
+        weights: Sequence[ArrayLike] | None = None,
+    ) -> None:
+        sizes = [len(np.asarray(batch)) for batch in states]
+        if not sizes or min(sizes) == 0:
+            raise ValueError("states must hold at least one column, and every column at least one pair")
+        if [len(np.asarray(batch)) for batch in actions] != sizes:
+            raise ValueError(f"actions must hold batches of the same sizes as states, {sizes}")
+        self.states = np.concatenate([np.asarray(batch) for batch in states])
+        self.actions = np.concatenate([np.asarray(batch) for batch in actions])
+        self.n_features = len(sizes)
+        masses = [_column_weights(i, size, weights) for i, size in enumerate(sizes)]
+        self.offsets = np.concatenate([[0], np.cumsum(sizes)])
+        self.weights = np.concatenate(masses)
+        self._table = AliasTable(self.offsets, np.arange(self.offsets[-1]), self.weights)
+
+    def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Draw one stored pair from each named column."""
+        drawn = self._table.sample(indices, rng)
+        return self.states[drawn], self.actions[drawn]
+
+    def to_finite(self, n_states: int, n_actions: int) -> FiniteOccupancyFeatures:
+        """Over a finite space: the same columns as numbers."""
+        columns = np.repeat(np.arange(self.n_features), np.diff(self.offsets))
+        rows = self.states.astype(np.int64) * n_actions + self.actions.astype(np.int64)
+        shape = (n_states * n_actions, self.n_features)
+        return FiniteOccupancyFeatures(sp.csc_array((self.weights, (rows, columns)), shape=shape), n_actions)
+
+    def __repr__(self) -> str:
+        return f"EmpiricalOccupancyFeatures(n_features={self.n_features}, n_pairs={self.offsets[-1]})"
+
+
+@dataclass(frozen=True)
+class TilePolicy:
+    """A policy that is constant on the tiles of a grid over states, for models whose observations are the states.
+
+    Attributes
+    ----------
+    grid
+        The tiles.
+    table
+        (n_tiles, A), rows are distributions over actions.
+    """
+
+    grid: TileGrid
+    table: FloatArray
+
+    def action_probabilities(self, observations: ArrayLike) -> FloatArray:
+        """Return the distributions over actions for a batch of states, (n, A)."""
+        return np.asarray(self.table[self.grid.index(observations)])
+
+
+class TileOccupancyFeatures:
+    """Φ over a box of states and finitely many actions: column g·A + a is uniform over tile g, with action a.
+
+    The density of μ_θ is constant on tiles, so the policy π_θ is a table over tiles.
+
+    Parameters
+    ----------
+    grid
+        The tiles, over *states* of the generative model.
+    n_actions
+        A.
+    absorbing
+        Whether episodes can end. Then one more column, the last, is the point mass on the absorbing state (a row of
+        NaN, action 0): occupancy measures put the discounted time after the end there.
+    """
+
+    def __init__(self, grid: TileGrid, n_actions: int, absorbing: bool) -> None:
+        self.grid = grid
+        self.n_actions = n_actions
+        self.absorbing = absorbing
+        self.n_features = grid.n_tiles * n_actions + int(absorbing)
+
+    def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
+        """Draw one pair from each named column."""
+        ended = indices == self.grid.n_tiles * self.n_actions
+        columns = np.where(ended, 0, indices)
+        states = self.grid.sample(columns // self.n_actions, rng)
+        states[ended] = np.nan
+        return states, columns % self.n_actions
+
+    def policy(self, weights: FloatArray) -> TilePolicy:
+        """π_θ(a|x) ∝ μ_θ(x, a); uniform where μ_θ vanishes."""
+        masses = weights[: self.grid.n_tiles * self.n_actions].reshape(-1, self.n_actions)
+        return TilePolicy(self.grid, policy_from_occupancy(masses))
+
+    def __repr__(self) -> str:
+        return f"TileOccupancyFeatures(n_features={self.n_features}, n_actions={self.n_actions})"
+
+
+def policy_occupancies(mdp: FiniteMDP, policies: Sequence[ArrayLike]) -> FiniteOccupancyFeatures:
+    """Columns μ_π of the given (S, A) policies, exact; their mixtures satisfy the Bellman flow constraints."""
+    columns = [mdp.occupancy(policy).ravel() for policy in policies]
+    return FiniteOccupancyFeatures(np.stack(columns, axis=1), mdp.n_actions)
+
+
+def rollout_occupancies(
+    state_rollouts: Sequence[Sequence[ArrayLike]], action_rollouts: Sequence[Sequence[ArrayLike]], discount: float
+) -> EmpiricalOccupancyFeatures:
+    """Return one column for each group of rollouts: the empirical discounted occupancy, step t weighted by γ^t.
+
+    Parameters
+    ----------
+    state_rollouts, action_rollouts
+        For each column a sequence of trajectories; each is a batch of states (or actions) in the order of time, as
+        many states as actions.
+    discount
+        γ. A rollout of horizon h leaves out the mass γ^h; the column is rescaled to sum to one.
+    """
+    weights = [
+        np.concatenate([discount ** np.arange(len(np.asarray(actions))) for actions in group])
+        for group in action_rollouts
+    ]
+    states = [np.concatenate([np.asarray(batch) for batch in group]) for group in state_rollouts]
+    actions = [np.concatenate([np.asarray(batch) for batch in group]) for group in action_rollouts]
+    return EmpiricalOccupancyFeatures(states, actions, weights)
+
+
+def aggregated_occupancies(cells: ArrayLike, n_actions: int) -> FiniteOccupancyFeatures:
+    """State aggregation: column k·A + a is uniform over the states of cell k, with action a."""
+    labels = cell_labels("cells", cells)
+    memberships = sp.csc_array((np.ones(labels.size), (np.arange(labels.size), labels)))
+    return soft_occupancies(memberships, n_actions)
+
+
+def soft_occupancies(memberships: Any, n_actions: int) -> FiniteOccupancyFeatures:
+    """Soft aggregation: column k·A + a draws the state in proportion to ``memberships[:, k]`` and takes action a.
+
+    ``memberships``: (S, K) nonnegative, dense or sparse; columns are rescaled to sum to one.
+    """
+    masses: sp.csc_array = sp.csc_array(memberships, dtype=np.float64)
+    totals = np.asarray(masses.sum(axis=0)).ravel()
+    if (masses.data < 0).any() or not (np.isfinite(totals).all() and (totals > 0).all()):
+        raise ValueError("memberships must be nonnegative and finite, with a positive entry in every column")
+    states = masses @ sp.diags_array(1 / totals)
+    return FiniteOccupancyFeatures(sp.kron(states, sp.eye_array(n_actions), format="csc"), n_actions)
+
+
+def _column_weights(column: int, size: int, weights: Sequence[ArrayLike] | None) -> FloatArray:
+    if weights is None:
+        return np.full(size, 1 / size)
+    masses = finite_array(f"weights[{column}]", weights[column], (size,))
+    if (masses < 0).any() or masses.sum() <= 0:
+        raise ValueError(f"weights[{column}] must be nonnegative and not all zero")
+    return np.asarray(masses / masses.sum())
+
+
+def _distribution_columns(name: str, matrix: Any) -> sp.csc_array:
+    columns: sp.csc_array = sp.csc_array(matrix, dtype=np.float64, copy=True)
+    if columns.ndim != 2 or columns.shape[1] == 0:
+        raise ValueError(f"{name} must have shape (S*A, n_features) with at least one feature, got {columns.shape}")
+    columns.sum_duplicates()
+    if not np.isfinite(columns.data).all():
+        raise ValueError(f"{name} must be finite")
+    if (columns.data < 0).any():
+        raise ValueError(f"{name} must be nonnegative, got {columns.data.min()}")
+    totals = np.asarray(columns.sum(axis=0)).ravel()
+    worst = int(np.argmax(np.abs(totals - 1)))
+    if abs(totals[worst] - 1) > _ROUNDING:
+        raise ValueError(f"{name} must have columns that sum to 1, got {totals[worst]} in column {worst}")
+    columns.eliminate_zeros()
+    columns.data /= np.repeat(totals, np.diff(columns.indptr))
+    return columns

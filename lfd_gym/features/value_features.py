@@ -1,0 +1,168 @@
+"""Value features Ψ: functions of the state whose combinations u_λ = Ψλ replace the value function.
+
+Every column ψ_k is bounded by one in sup norm. What a solver needs of Ψ is the row ψ_x of a visited state
+(`ValueFeatures`); over finite spaces the rows are a CSR matrix, (S, n_u), and the products Ψλ (``combine``) and Ψᵀf
+(``inner``) are available.
+
+Functions of a continuous state take *observations* (what ``model.observe`` returns). The absorbing state is observed as
+a row of NaN and has the zero row: its value is zero under every cost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from lfd_gym.costs import check_cost_features
+from lfd_gym.model.mdp import FiniteMDP
+from lfd_gym.validation import FloatArray, IntArray, finite_array
+
+
+@runtime_checkable
+class ValueFeatures(Protocol):
+    """What Algorithm 1 needs of Ψ."""
+
+    @property
+    def n_features(self) -> int:
+        """n_u, the number of columns."""
+        ...
+
+    @property
+    def row_l1_bound(self) -> float:
+        """Upper bound of ‖ψ_x‖₁ over the states: |u_λ(x)| ≤ row_l1_bound·max_k |λ_k|."""
+        ...
+
+    def evaluate(self, observations: ArrayLike) -> FloatArray:
+        """Return the rows ψ_x of a batch, (n, n_u)."""
+        ...
+
+
+class FiniteValueFeatures:
+    """Ψ over a finite space, given as numbers.
+
+    Parameters
+    ----------
+    matrix
+        (S, n_u) dense or sparse, entries in [−1, 1]; row x is ψ_x. Stored as CSR.
+    """
+
+    n_states: int
+    n_features: int
+
+    def __init__(self, matrix: Any) -> None:
+        rows: sp.csr_array = sp.csr_array(matrix, dtype=np.float64, copy=True)
+        if rows.ndim != 2 or rows.shape[1] == 0:
+            raise ValueError(f"matrix must have shape (S, n_features) with at least one feature, got {rows.shape}")
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
+        if not np.isfinite(rows.data).all():
+            raise ValueError("matrix must be finite")
+        if rows.nnz and np.abs(rows.data).max() > 1:
+            column = int(rows.indices[np.argmax(np.abs(rows.data))])
+            raise ValueError(f"matrix must lie in [-1, 1], but column {column} reaches {np.abs(rows.data).max()}")
+        self.matrix = rows
+        self.n_states, self.n_features = rows.shape
+
+    @property
+    def row_l1_bound(self) -> float:
+        """max_x ‖ψ_x‖₁, exact."""
+        return float(abs(self.matrix).sum(axis=1).max())
+
+    def evaluate(self, observations: ArrayLike) -> FloatArray:
+        """Return the rows of the given states, dense."""
+        return np.asarray(self.matrix[np.asarray(observations)].toarray())
+
+    def combine(self, weights: FloatArray) -> FloatArray:
+        """u_λ = Ψλ, (S,)."""
+        return np.asarray(self.matrix @ weights)
+
+    def inner(self, state_values: FloatArray) -> FloatArray:
+        """Ψᵀf, (n_u,), of a function or measure on the states."""
+        return np.asarray(self.matrix.T @ state_values)
+
+    def __repr__(self) -> str:
+        return f"FiniteValueFeatures(n_features={self.n_features}, n_states={self.n_states})"
+
+
+class TabularValueFeatures:
+    """Ψ = I: feature x is the indicator of state x, so λ is the value function itself. Never materialised."""
+
+    row_l1_bound = 1.0
+
+    def __init__(self, n_states: int) -> None:
+        self.n_states = n_states
+        self.n_features = n_states
+
+    @property
+    def matrix(self) -> sp.csr_array:
+        """The sparse identity, built when asked for."""
+        return sp.eye_array(self.n_states, format="csr")
+
+    def evaluate(self, observations: ArrayLike) -> FloatArray:
+        """Return one-hot rows, dense."""
+        states = np.asarray(observations)
+        rows = np.zeros((states.size, self.n_states))
+        rows[np.arange(states.size), states] = 1.0
+        return rows
+
+    def combine(self, weights: FloatArray) -> FloatArray:
+        """Return ``weights`` itself."""
+        return weights
+
+    def inner(self, state_values: FloatArray) -> FloatArray:
+        """Return ``state_values`` itself."""
+        return state_values
+
+    def __repr__(self) -> str:
+        return f"TabularValueFeatures(n_states={self.n_states})"
+
+
+def aggregated_values(cells: ArrayLike) -> FiniteValueFeatures:
+    """Return the indicators of a partition: ψ_k(x) = 1 if ``cells[x] == k``. Values are constant on cells."""
+    labels = cell_labels("cells", cells)
+    states = np.arange(labels.size)
+    shape = (labels.size, int(labels.max()) + 1)
+    return FiniteValueFeatures(sp.csr_array((np.ones(labels.size), (states, labels)), shape=shape))
+
+
+def soft_values(memberships: ArrayLike) -> FiniteValueFeatures:
+    """Soft aggregation: ψ_k(x) is the share of state x in cell k, from nonnegative (S, n_u) ``memberships``."""
+    shares = finite_array("memberships", memberships, (None, None))
+    totals = shares.sum(axis=1, keepdims=True)
+    if (shares < 0).any() or (totals <= 0).any():
+        raise ValueError("memberships must be nonnegative, with a positive entry in every row")
+    return FiniteValueFeatures(shares / totals)
+
+
+def optimal_values(mdp: FiniteMDP, cost_features: ArrayLike) -> FiniteValueFeatures:
+    """Columns V*_{c_i}, one for each cost feature: realizable when the expert is optimal for one of them."""
+    costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
+    columns = [mdp.plan(cost).values for cost in costs.T]
+    return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
+
+
+def policy_values(mdp: FiniteMDP, policies: Sequence[ArrayLike], cost_features: ArrayLike) -> FiniteValueFeatures:
+    """Columns V^π_{c_i}: for each of the (S, A) policies, one for each cost feature (policies vary slowest)."""
+    costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
+    columns = [mdp.value_function(policy, cost) for policy in policies for cost in costs.T]
+    return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
+
+
+def cell_labels(name: str, cells: ArrayLike) -> IntArray:
+    """Check a partition given as one cell number per state; every cell from 0 to the largest must be used."""
+    labels = np.asarray(cells)
+    if labels.ndim != 1 or labels.size == 0 or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(f"{name} must be a vector of integers, one per state")
+    used = np.unique(labels)
+    if used[0] != 0 or used[-1] != used.size - 1:
+        raise ValueError(f"{name} must use every number from 0 to its largest, got {used}")
+    return labels.astype(np.int64)
+
+
+def hidden_rows(observations: NDArray[Any]) -> NDArray[np.bool_]:
+    """Say which observations stand for the absorbing state: the rows that contain NaN."""
+    return np.asarray(np.isnan(observations.reshape(len(observations), -1)).any(axis=1))

@@ -1,0 +1,103 @@
+"""The folder of a training run: everything needed to judge it, and to use and check its policy later.
+
+- ``config.json``: what was asked for, and the versions of what did it;
+- ``policy.npz``: the policy (`lfd_gym.training.policy_files`);
+- ``weights.json``: the cost weights that explain the expert, if the learner finds any;
+- ``certificate.json``: bounds on the distance to the expert, where the cost features are known;
+- ``metrics.json``: what learning took, what the learner says, and the evaluation, where the model is known;
+- ``log.txt``: what happened, and when.
+
+The folder appears in one step, complete.
+"""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from lfd_gym.atomic_files import replacing_folder
+from lfd_gym.policies import Policy
+from lfd_gym.resources import Resources
+from lfd_gym.training.policy_files import load_policy, save_policy
+from lfd_gym.validation import FloatArray
+
+_PACKAGES = ("lfd-gym", "gymnasium", "numpy", "scipy", "numba", "torch", "stable-baselines3", "imitation")
+
+
+@dataclass
+class RunLog:
+    """Lines with the time since the start."""
+
+    lines: list[str] = field(default_factory=list)
+    started: float = field(default_factory=time.perf_counter)
+
+    def write(self, line: str) -> None:
+        """Keep a line, and print it."""
+        self.lines.append(f"{time.perf_counter() - self.started:9.2f} s  {line}")
+        print(line)
+
+
+def write_run(
+    folder: Path,
+    *,
+    config: Mapping[str, Any],
+    policy: Policy,
+    cost_weights: FloatArray | None,
+    certificate: Mapping[str, Any] | None,
+    metrics: Mapping[str, Any],
+    log: RunLog,
+    overwrite: bool,
+) -> None:
+    """Write the folder of a run."""
+    with replacing_folder(folder, overwrite) as unfinished:
+        unfinished.mkdir()
+        save_policy(policy, unfinished / "policy.npz")
+        _write_json(unfinished / "config.json", {**config, "versions": versions()})
+        _write_json(unfinished / "metrics.json", metrics)
+        if cost_weights is not None:
+            _write_json(unfinished / "weights.json", {"cost_weights": cost_weights.tolist()})
+        if certificate is not None:
+            _write_json(unfinished / "certificate.json", certificate)
+        (unfinished / "log.txt").write_text("\n".join(log.lines) + "\n", encoding="utf-8")
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Return what a run was asked for."""
+    path = folder / "config.json"
+    if not path.is_file():
+        raise FileNotFoundError(f"{folder} is not the folder of a training run: it has no config.json")
+    config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return config
+
+
+def read_resources(folder: Path) -> Resources:
+    """Return what learning the policy of a run took."""
+    metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
+    return Resources(**metrics["resources"])
+
+
+def read_policy(folder: Path) -> Policy:
+    """Return the policy of a run."""
+    return load_policy(folder / "policy.npz")
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages that matter, as far as they are installed."""
+    found = {"python": sys.version.split()[0], "platform": platform.platform()}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
