@@ -75,20 +75,25 @@ def new_descent(problem, steps, seed):
 # -- the compiled rounds are the literal ones ------------------------------------------------------------------------
 
 
+def assert_literal(problem, steps, n, seed):
+    """Run the compiled rounds, replay their draws by the literal loop, and compare iterates and averages."""
+    descent = new_descent(problem, steps, seed)
+    record = np.zeros((n, len(DRAWS)), np.int64)
+    descent.advance(n, record)
+    iterates, averages = literal_mirror_descent(problem, steps, n, ReplayedDraws(record))
+    for found, expected in zip(descent.current(), iterates, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    for found, expected in zip(descent.sums(), averages, strict=True):
+        np.testing.assert_allclose(found / n, expected, rtol=0, atol=1e-9)
+
+
 @given(saddle_point_problems(), st.sampled_from(["paper", "practical"]), st.integers(0, 2**32 - 1))
 @settings(deadline=None, max_examples=60)
 def test_replayed_draws_give_the_iterates_of_the_literal_loop(drawn, schedule, seed):
     problem, _, rng = drawn
     n = 200
     steps = some_steps(problem, schedule, n, rng)
-    descent = new_descent(problem, steps, seed)
-    record = np.zeros((n, len(DRAWS)), np.int64)
-    descent.advance(n, record)
-    iterates, averages = literal_mirror_descent(problem, steps, n, ReplayedDraws(record))
-    for found, expected in zip(descent.current(), iterates, strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-9)
-    for found, expected in zip(descent.sums(), averages, strict=True):
-        np.testing.assert_allclose(found / n, expected, atol=1e-9)
+    assert_literal(problem, steps, n, seed)
 
 
 @pytest.mark.parametrize("schedule", ["paper", "practical"])
@@ -96,14 +101,7 @@ def test_long_replay_on_the_grid_stays_on_the_literal_loop(schedule):
     problem, _ = gridworld_problem(size=4, value_radius=10.0)
     n = 20_000  # many rebuilds of the sampler and rebases of λ
     steps = some_steps(problem, schedule, n, np.random.default_rng(0))
-    descent = new_descent(problem, steps, seed=1)
-    record = np.zeros((n, len(DRAWS)), np.int64)
-    descent.advance(n, record)
-    iterates, averages = literal_mirror_descent(problem, steps, n, ReplayedDraws(record))
-    for found, expected in zip(descent.current(), iterates, strict=True):
-        np.testing.assert_allclose(found, expected, atol=1e-9)
-    for found, expected in zip(descent.sums(), averages, strict=True):
-        np.testing.assert_allclose(found / n, expected, atol=1e-9)
+    assert_literal(problem, steps, n, seed=1)
 
 
 @pytest.mark.parametrize("schedule", ["paper", "practical"])
