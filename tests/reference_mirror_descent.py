@@ -4,6 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lfd_gym.descent._weight_sampler import SMALLEST
+
+
+class UnderflowError(Exception):
+    """A weight fell below the floor that the compiled rounds keep, and that this loop does not have."""
+
 
 @dataclass
 class Draws:
@@ -102,7 +108,10 @@ def project_lambda(problem, lam):
 
 
 def literal_mirror_descent(problem, steps, n_iterations, make_draws):
-    """Run Algorithm 1; return the last iterates (θ, λ, w) and the averages of the first ``n_iterations`` ones."""
+    """Run Algorithm 1; return the last iterates (θ, λ, w) and the averages of the first ``n_iterations`` ones.
+
+    Raises `UnderflowError` once a θ_i leaves the range of floating point, from where a literal loop never comes back.
+    """
     theta = np.full(problem.n_occupancy_features, 1 / problem.n_occupancy_features)
     lam = np.zeros(problem.n_value_features)
     w = np.full(problem.n_costs, 1 / problem.n_costs if problem.cost_class == "simplex" else 0.0)
@@ -117,6 +126,8 @@ def literal_mirror_descent(problem, steps, n_iterations, make_draws):
         g_w = w_gradient(problem, draws)
         theta = theta * np.exp(-steps.occupancy * g_theta)
         theta /= theta.sum()
+        if theta.min() < SMALLEST:
+            raise UnderflowError
         lambda_step = steps.value / np.sqrt(n + 1) if steps.value_decays else steps.value
         lam = project_lambda(problem, lam + lambda_step * g_lambda)
         if problem.cost_class == "simplex":

@@ -8,12 +8,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
+from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 from problems import saddle_point_problems
 from reference_mirror_descent import (
     Draws,
     ReplayedDraws,
+    UnderflowError,
     lambda_gradient,
     literal_mirror_descent,
     theta_gradient,
@@ -93,7 +94,10 @@ def test_replayed_draws_give_the_iterates_of_the_literal_loop(drawn, schedule, s
     problem, _, rng = drawn
     n = 200
     steps = some_steps(problem, schedule, n, rng)
-    assert_literal(problem, steps, n, seed)
+    try:
+        assert_literal(problem, steps, n, seed)
+    except UnderflowError:
+        reject()  # both are then off: zero for ever here, a floor there
 
 
 @pytest.mark.parametrize("schedule", ["paper", "practical"])
