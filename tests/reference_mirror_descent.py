@@ -1,14 +1,14 @@
 """Algorithm 1 as a literal NumPy loop: dense vectors, one line per line of the paper. For tests and benchmarks."""
 
+import itertools
 from dataclasses import dataclass
 
 import numpy as np
 
-from lfd_gym.descent._weight_sampler import SMALLEST
-
-
-class UnderflowError(Exception):
-    """A weight fell below the floor that the compiled rounds keep, and that this loop does not have."""
+#: Well above the floor under which the compiled rounds keep no weight, and far above what floating point has.
+SMALLEST_THETA = 1e-270
+#: Relative errors of one round that `sound_rounds` follows, and the size to which they may grow.
+ROUNDING, GROWN = 1e-14, 1e-10
 
 
 @dataclass
@@ -107,27 +107,19 @@ def project_lambda(problem, lam):
     return lam * min(1.0, radius / max(np.linalg.norm(lam), 1e-300))
 
 
-def literal_mirror_descent(problem, steps, n_iterations, make_draws):
-    """Run Algorithm 1; return the last iterates (θ, λ, w) and the averages of the first ``n_iterations`` ones.
-
-    Raises `UnderflowError` once a θ_i leaves the range of floating point, from where a literal loop never comes back.
-    """
+def literal_iterates(problem, steps, make_draws, perturb=lambda theta: theta):
+    """Yield the (θ, λ, w) that rounds 0, 1, … of Algorithm 1 begin with."""
     theta = np.full(problem.n_occupancy_features, 1 / problem.n_occupancy_features)
     lam = np.zeros(problem.n_value_features)
     w = np.full(problem.n_costs, 1 / problem.n_costs if problem.cost_class == "simplex" else 0.0)
-    sums = [np.zeros_like(theta), np.zeros_like(lam), np.zeros_like(w)]
-    for n in range(n_iterations):
-        sums[0] += theta
-        sums[1] += lam
-        sums[2] += w
+    for n in itertools.count():
+        yield theta, lam, w
         draws = make_draws(n, theta)
         g_theta = theta_gradient(problem, steps, draws, theta, lam, w)
         g_lambda = lambda_gradient(problem, draws)
         g_w = w_gradient(problem, draws)
-        theta = theta * np.exp(-steps.occupancy * g_theta)
+        theta = perturb(theta * np.exp(-steps.occupancy * g_theta))
         theta /= theta.sum()
-        if theta.min() < SMALLEST:
-            raise UnderflowError
         lambda_step = steps.value / np.sqrt(n + 1) if steps.value_decays else steps.value
         lam = project_lambda(problem, lam + lambda_step * g_lambda)
         if problem.cost_class == "simplex":
@@ -136,4 +128,31 @@ def literal_mirror_descent(problem, steps, n_iterations, make_draws):
         else:
             w = w + steps.cost * g_w
             w /= max(1.0, np.linalg.norm(w))
-    return (theta, lam, w), [total / n_iterations for total in sums]
+
+
+def literal_mirror_descent(problem, steps, n_iterations, make_draws):
+    """Run Algorithm 1; return the last iterates (θ, λ, w) and the averages of the first ``n_iterations`` ones."""
+    sums = [0.0, 0.0, 0.0]
+    iterates = literal_iterates(problem, steps, make_draws)
+    for current in itertools.islice(iterates, n_iterations):
+        sums = [total + part for total, part in zip(sums, current, strict=True)]
+    return next(iterates), [total / n_iterations for total in sums]
+
+
+def sound_rounds(problem, steps, n_iterations, make_draws):
+    """Count the rounds for which the literal loop, in floating point, is a reference.
+
+    It is none once a θ_i underflows, which then stays zero for ever, nor once errors of the size of rounding have grown
+    to something: with long steps the rounds magnify what θ was off by, without bound.
+    """
+    rng = np.random.default_rng(0)
+    exact = literal_iterates(problem, steps, make_draws)
+    inexact = literal_iterates(
+        problem, steps, make_draws, lambda theta: theta * (1 + ROUNDING * rng.standard_normal(theta.size))
+    )
+    for n in range(n_iterations + 1):
+        current, other = next(exact), next(inexact)
+        error = max(np.abs(a - b).max() for a, b in zip(current, other, strict=True))
+        if current[0].min() < SMALLEST_THETA or error > GROWN:
+            return n - 1
+    return n_iterations

@@ -7,7 +7,7 @@ import zipfile
 import gymnasium as gym
 import numpy as np
 import pytest
-from test_mirror_descent import Simulator, gridworld_problem, two_states_with_self_loops
+from descent_problems import Simulator, gridworld_problem, two_states_with_self_loops
 
 import lfd_gym as lfd
 from lfd_gym.descent.descent_run import DescentRun

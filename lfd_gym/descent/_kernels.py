@@ -47,7 +47,15 @@ from lfd_gym.descent._value_ascent import (
     sparse_product,
     wants_rebase,
 )
-from lfd_gym.descent._weight_sampler import SMALLEST, WeightSampler, find_rise, rebuild, set_weight, wants_rebuild
+from lfd_gym.descent._weight_sampler import (
+    LARGEST,
+    SMALLEST,
+    WeightSampler,
+    find_rise,
+    rebuild,
+    set_weight,
+    wants_rebuild,
+)
 from lfd_gym.validation import FloatArray, IntArray
 
 #: A slot of an alias table: ``outcome`` with probability ``threshold``, else ``alias``. One read for a draw.
@@ -71,7 +79,8 @@ _ACCEPT, _RISEN_PAIR, _RISEN_NEXT = range(7, 10)
 N_STREAMS = 10
 
 BLOCK = 32
-_LARGEST_EXPONENT = 200.0
+#: A larger rise in one round would overflow; it also puts all other weights on their floor.
+_LARGEST_EXPONENT = 640.0
 #: Columns of a record of draws.
 DRAWS = ("i", "pair", "next", "start", "j", "pair_2", "next_2", "k", "pair_3")
 
@@ -278,7 +287,7 @@ def _exponential(x: float) -> float:
 def _shrink(sampler: WeightSampler, settings: Record, i: int, gradient: float) -> None:
     """θ_i ∝ θ_i·exp(−η·gradient)."""
     value = sampler.weights[i].value * _exponential(-settings.occupancy_step * gradient)
-    set_weight(sampler, i, max(value, SMALLEST), settings.headroom)
+    set_weight(sampler, i, min(max(value, SMALLEST), LARGEST), settings.headroom)
 
 
 @jit_melted

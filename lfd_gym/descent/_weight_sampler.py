@@ -42,6 +42,8 @@ SAMPLER = np.dtype(
 
 #: Weights stay above this share of the total, so that none is lost for good.
 SMALLEST = 1e-280
+#: Where weights stop to rise within a round: a column may be drawn twice in it.
+LARGEST = 1e280
 #: Ceilings of weights that may rise stand this much above them.
 HEADROOM = 1.25
 #: Between rebuilds S stays within these factors, or steps of the clock, 1/S, would vanish beside the clock.

@@ -1,0 +1,209 @@
+"""The compiled rounds of Algorithm 1: a literal loop replays them, and their gradients are unbiased."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from descent_problems import (
+    chi_square,
+    gridworld_problem,
+    new_descent,
+    some_steps,
+    two_states_with_self_loops,
+)
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from problems import saddle_point_problems
+from reference_mirror_descent import (
+    Draws,
+    ReplayedDraws,
+    lambda_gradient,
+    literal_mirror_descent,
+    sound_rounds,
+    theta_gradient,
+    w_gradient,
+)
+
+from lfd_gym.descent._kernels import DRAWS
+from lfd_gym.descent.step_sizes import GradientNorms, practical_steps
+
+# -- the compiled rounds are the literal ones ------------------------------------------------------------------------
+
+
+def rounds_found_literal(problem, steps, n, seed):
+    """Run the compiled rounds, replay their draws by the literal loop, and compare iterates and averages.
+
+    Returns the number of rounds for which the literal loop is a reference; these are compared.
+    """
+    descent = new_descent(problem, steps, seed)
+    record = np.zeros((n, len(DRAWS)), np.int64)
+    descent.advance(n, record)
+    n_sound = sound_rounds(problem, steps, n, ReplayedDraws(record))
+    if n_sound == 0:
+        return 0
+    if n_sound < n:
+        descent = new_descent(problem, steps, seed)
+        descent.advance(n_sound)
+    iterates, averages = literal_mirror_descent(problem, steps, n_sound, ReplayedDraws(record))
+    for found, expected in zip(descent.current(), iterates, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+    for found, expected in zip(descent.sums(), averages, strict=True):
+        np.testing.assert_allclose(found / n_sound, expected, rtol=0, atol=1e-9)
+    return n_sound
+
+
+@given(saddle_point_problems(), st.sampled_from(["paper", "practical"]), st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=60)
+def test_replayed_draws_give_the_iterates_of_the_literal_loop(drawn, schedule, seed):
+    problem, _, rng = drawn
+    n = 200
+    steps = some_steps(problem, schedule, n, rng)
+    rounds_found_literal(problem, steps, n, seed)
+
+
+@pytest.mark.parametrize("schedule", ["paper", "practical"])
+def test_long_replay_on_the_grid_stays_on_the_literal_loop(schedule):
+    problem, _ = gridworld_problem(size=4, value_radius=10.0)
+    n = 20_000  # many rebuilds of the sampler and rebases of λ
+    steps = some_steps(problem, schedule, n, np.random.default_rng(0))
+    assert rounds_found_literal(problem, steps, n, seed=1) == n
+
+
+def test_a_weight_may_rise_by_any_factor_in_one_round():
+    problem = two_states_with_self_loops()
+    steps = some_steps(problem, "practical", 100, np.random.default_rng(0))
+    for size in (10.0, 400.0, 1500.0):
+        long = dataclasses.replace(steps, occupancy=size)
+        assert any(rounds_found_literal(problem, long, 1, seed) == 1 for seed in range(8))
+        descents = [new_descent(problem, long, seed) for seed in range(8)]
+        for descent in descents:
+            descent.advance(1)
+        logs = np.array([np.log(descent.current()[0]) for descent in descents])
+        assert np.ptp(logs, axis=1).max() > size / 3  # it is what the test is about
+
+
+@pytest.mark.parametrize("schedule", ["paper", "practical"])
+def test_pieces_of_a_run_make_the_run(schedule):
+    problem, _ = gridworld_problem(size=5)
+    steps = some_steps(problem, schedule, 30_000, np.random.default_rng(0))
+    whole, pieces = new_descent(problem, steps, seed=3), new_descent(problem, steps, seed=3)
+    whole.advance(30_000)
+    for n in (1, 2, 29, 32, 1000, 4321, 24_615):
+        pieces.advance(n)
+        pieces.sums()  # looking changes nothing
+    assert pieces.iteration == whole.iteration
+    for found, expected in zip(pieces.arrays().values(), whole.arrays().values(), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+# -- the gradients are unbiased --------------------------------------------------------------------------------------
+
+
+def outcomes_of_a_round(problem, theta):
+    """Every outcome of the nine draws of a round with its probability."""
+    phi = problem.occupancy_features.matrix.toarray()
+    transitions = problem.mdp.transitions.toarray()
+    n_pairs, n_columns = phi.shape
+    states = range(transitions.shape[1])
+    uniform = np.full(n_columns, 1 / n_columns)
+
+    def triples(weights):
+        for i, pair, y in itertools.product(range(n_columns), range(n_pairs), states):
+            yield weights[i] * phi[pair, i] * transitions[pair, y], (i, pair, y)
+
+    starts = [(problem.mdp.initial_distribution[x], (x,)) for x in states]
+    pairs = [(theta[k] * phi[pair, k], (k, pair)) for k, pair in itertools.product(range(n_columns), range(n_pairs))]
+    for parts in itertools.product(triples(uniform), starts, triples(theta), pairs):
+        probability = np.prod([part[0] for part in parts])
+        if probability > 0:
+            yield probability, Draws(*itertools.chain(*(part[1] for part in parts)))
+
+
+def expected_gradients(problem, steps, theta, lam, w):
+    """Sum gradient times probability over all outcomes."""
+    sums = [np.zeros_like(theta), np.zeros_like(lam), np.zeros_like(w)]
+    mass = 0.0
+    for probability, draws in outcomes_of_a_round(problem, theta):
+        mass += probability
+        sums[0] += probability * theta_gradient(problem, steps, draws, theta, lam, w)
+        sums[1] += probability * lambda_gradient(problem, draws)
+        sums[2] += probability * w_gradient(problem, draws)
+    assert mass == pytest.approx(1, abs=1e-12)
+    return sums
+
+
+@pytest.mark.parametrize(
+    ("schedule", "value_domain", "cost_class"),
+    [("paper", "ball", "simplex"), ("paper", "box", "ball"), ("practical", "ball", "simplex")],
+)
+def test_gradients_are_unbiased_by_enumeration(schedule, value_domain, cost_class):
+    problem = two_states_with_self_loops(value_domain, cost_class)
+    steps = some_steps(problem, schedule, 1000, np.random.default_rng(0))
+    theta, lam, w = np.array([0.2, 0.7, 0.1]), np.array([0.5, -1.0, 0.3]), np.array([0.4, 0.6])
+    found = expected_gradients(problem, steps, theta, lam, w)
+    exact_theta, exact_lambda, exact_w = problem.operator(
+        theta, lam, w
+    )  # of the shifted Lagrangian, maximisers negated
+    unshifted = exact_theta - problem.occupancy_shift
+    np.testing.assert_allclose(found[0], unshifted + steps.shift, atol=1e-12)
+    np.testing.assert_allclose(found[1], -exact_lambda, atol=1e-12)
+    np.testing.assert_allclose(found[2], -exact_w, atol=1e-12)
+
+
+def frozen_record(problem, n_rounds=200_000, schedule="practical", n_before=300):
+    """Run a while, then draw rounds without moving; return the record and the iterates."""
+    steps = some_steps(problem, schedule, 30 * n_before, np.random.default_rng(0))
+    descent = new_descent(problem, steps, seed=5)
+    descent.advance(n_before)
+    descent.set_steps(dataclasses.replace(steps, occupancy=0.0, value=0.0, cost=0.0))
+    record = np.zeros((n_rounds, len(DRAWS)), np.int64)
+    descent.advance(n_rounds, record)
+    return record, descent.current()
+
+
+@pytest.mark.parametrize("schedule", ["paper", "practical"])
+def test_the_kernel_draws_from_the_right_distributions(schedule):
+    problem = two_states_with_self_loops()
+    record, (theta, _, _) = frozen_record(problem, schedule=schedule)
+    columns = dict(zip(DRAWS, record.T, strict=True))
+    phi, transitions = problem.occupancy_features.matrix.toarray(), problem.mdp.transitions.toarray()
+    values = [
+        chi_square(columns["i"], np.full(3, 1 / 3)),
+        chi_square(columns["start"], problem.mdp.initial_distribution),
+        chi_square(columns["j"], theta),
+        chi_square(columns["k"], theta),
+        chi_square(3 * columns["j"] + columns["k"], np.outer(theta, theta).ravel()),  # independent of each other
+        chi_square(3 * columns["i"] + columns["j"], np.outer(np.full(3, 1 / 3), theta).ravel()),
+    ]
+    for index, pair, successor in (("i", "pair", "next"), ("j", "pair_2", "next_2")):
+        for column in range(3):
+            chosen = columns[index] == column
+            assert chosen.sum() > 1000
+            joint = phi[:, [column]] * transitions
+            values.append(chi_square(2 * columns[pair][chosen] + columns[successor][chosen], joint.ravel()))
+    assert min(values) > 1e-4, values
+
+
+def test_the_sampler_draws_exactly_after_rises_and_falls():
+    problem, _ = gridworld_problem(size=4, value_radius=10.0)
+    record, (theta, _, _) = frozen_record(problem, n_rounds=300_000, n_before=3000)
+    assert theta.max() > 3 * theta.mean()
+    assert chi_square(record[:, DRAWS.index("j")], theta) > 1e-4
+    assert chi_square(record[:, DRAWS.index("k")], theta) > 1e-4
+
+
+def test_mean_gradients_of_recorded_draws_are_the_exact_ones():
+    problem = two_states_with_self_loops()
+    record, (theta, lam, w) = frozen_record(problem, n_rounds=6_000)
+    steps = practical_steps(problem, 1000, GradientNorms(1.0, 1.0))
+    exact = problem.gradients(theta, lam, w)
+    rounds = [Draws(*row) for row in record]
+    samples = (
+        np.array([theta_gradient(problem, steps, draws, theta, lam, w) for draws in rounds]),
+        np.array([lambda_gradient(problem, draws) for draws in rounds]),
+        np.array([w_gradient(problem, draws) + problem.cost_shift for draws in rounds]),
+    )
+    for gradients, expected in zip(samples, exact, strict=True):
+        error = gradients.std(axis=0) / np.sqrt(len(rounds))
+        assert (np.abs(gradients.mean(axis=0) - expected) < 5 * error + 1e-12).all()
