@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import splu
 
 from lfd_gym._jit import jit, jit_inline
+from lfd_gym.model.basins import Basins, approximate_solution, find_basins
 from lfd_gym.validation import FloatArray
 
 Indices = NDArray[Any]
@@ -26,8 +27,8 @@ _MAX_PRODUCTS = 5000
 
 # Fixed-point steps go on while one shrinks the residual to this fraction or less; otherwise BiCGStab takes over.
 # Measured: on random transitions to five (three) states a step shrinks it to 0.6 (0.75), whatever the discount, and
-# BiCGStab, which costs 1.4 times as much a product, does not need fewer products there; on gridworlds a step soon
-# shrinks it to γ only, and BiCGStab needs half to a sixth of the products at γ = 0.95 to 0.999.
+# BiCGStab, which costs more a product, does not need fewer products there; on gridworlds a step soon shrinks it to γ
+# only.
 FAST_STEP = 0.9
 # BiCGStab's recursive residual parts from the true one by rounding, relative to the largest size it has had.
 MOST_GROWTH = 1e8
@@ -39,7 +40,7 @@ class ChainSolver:
     def __init__(self, discount: float, n_states: int, distribution: bool) -> None:
         self.discount = discount
         self.distribution = distribution
-        self.work = np.empty((6, n_states))
+        self.work = np.empty((9, n_states))
 
     def solve(
         self,
@@ -58,15 +59,15 @@ class ChainSolver:
             return total
         # Fixed-point steps are sure to get there with this many products: no method may use more.
         budget = min(2 + 2 * math.ceil(math.log(target / size) / math.log(self.discount)), _MAX_PRODUCTS)
-        remaining = self.work[2]  # BiCGStab keeps a copy of the residual here
-        size_reached = bicgstab(*chain, residual, part, self.work[2:], target, budget, self.distribution)
+        basins = find_basins(*chain, self.distribution)
+        size_reached = bicgstab(basins, residual, part, self.work[2:], target, budget, self.distribution)
         if size_reached > target:
-            if remaining.size <= _DIRECT_STATES or offsets[-1] <= remaining.size:
-                part[:] = _solve_directly(*chain, remaining)
+            if residual.size <= _DIRECT_STATES or offsets[-1] <= residual.size:
+                part[:] = _solve_directly(*chain, residual)
             else:
                 if size_reached >= size:
                     part[:] = 0.0
-                gauss_seidel(*chain, remaining, part, target, budget, self.distribution)
+                gauss_seidel(*chain, residual, part, target, budget, self.distribution)
         total += part
         return total
 
@@ -150,9 +151,7 @@ def fixed_point_steps(
 
 @jit
 def bicgstab(
-    offsets: Indices,
-    successors: Indices,
-    weights: FloatArray,
+    basins: Basins,
     residual: FloatArray,
     correction: FloatArray,
     work: FloatArray,
@@ -162,39 +161,52 @@ def bicgstab(
 ) -> float:
     """Solve (I − W) correction = residual by van der Vorst's BiCGStab, from zero, until the size is ``target``.
 
-    ``work`` holds four vectors; the first keeps the residual as it was. Returns the size of the recursively updated
+    Preconditioned by basins from the right: residuals are those of the system itself. The seven vectors of ``work`` are
+    in the order of ``basins``, ``residual`` and ``correction`` are not. Returns the size of the recursively updated
     residual, infinite after a breakdown, where ``correction`` is of no use.
     """
-    n_states = residual.size
-    shadow, direction, image, second = work[0], work[1], work[2], work[3]
+    chain = (basins.offsets, basins.successors, basins.weights)
+    left, solution, shadow, direction, image, second, step = (
+        work[0],
+        work[1],
+        work[2],
+        work[3],
+        work[4],
+        work[5],
+        work[6],
+    )
     rho, largest = 0.0, 0.0
-    for row in range(n_states):
-        value = residual[row]
-        correction[row], shadow[row], direction[row] = 0.0, value, value
+    for row in range(left.size):
+        value = residual[basins.order[row]]
+        solution[row], left[row], shadow[row], direction[row] = 0.0, value, value, value
         rho += value * value
         largest = max(largest, abs(value))
-    limit = MOST_GROWTH * largest * (n_states if distribution else 1)
+    limit = MOST_GROWTH * largest * (left.size if distribution else 1)
     size = np.inf
     for _ in range(max_products // 2):
-        along = _product(offsets, successors, weights, direction, image, shadow)
-        if along == 0 or not np.isfinite(along):
+        approximate_solution(basins, direction, step, distribution)
+        along = _product(*chain, step, image, shadow)
+        alpha = rho / along if along != 0 else np.inf
+        if not np.isfinite(alpha):
             return np.inf
-        alpha = rho / along
-        for row in range(n_states):
-            residual[row] -= alpha * image[row]
-        overlap, norm, before, after = _product_with_sums(offsets, successors, weights, residual, second, shadow)
+        size = _move(solution, left, step, image, alpha, distribution)
+        if size <= target:
+            break
+        approximate_solution(basins, left, step, distribution)
+        overlap, norm, before, after = _product_with_sums(*chain, step, second, left, shadow)
         omega = overlap / norm if norm > 0 else 0.0
         rho_next = before - omega * after
-        last = omega == 0 or rho_next == 0
-        beta = 0.0 if last else (rho_next / rho) * (alpha / omega)
-        if not (np.isfinite(beta) and np.isfinite(omega)):
+        beta = (rho_next / rho) * (alpha / omega) if omega != 0 else np.inf
+        size = _move(solution, left, step, second, omega, distribution)
+        if size <= target:
+            break
+        if not np.isfinite(beta) or rho_next == 0 or size > limit:
             return np.inf
         rho = rho_next
-        size = _update(correction, residual, direction, image, second, alpha, omega, beta, distribution)
-        if size <= target:
-            return size
-        if last or size > limit:
-            return np.inf
+        for row in range(left.size):
+            direction[row] = left[row] + beta * (direction[row] - omega * image[row])
+    for row in range(left.size):
+        correction[basins.order[row]] = solution[row]
     return size
 
 
@@ -225,41 +237,33 @@ def _product_with_sums(
     weights: FloatArray,
     vector: FloatArray,
     image: FloatArray,
+    left: FloatArray,
     shadow: FloatArray,
 ) -> tuple[float, float, float, float]:
-    """Write image = (I − W) vector; return ⟨image, vector⟩, ⟨image, image⟩, ⟨shadow, vector⟩, ⟨shadow, image⟩."""
+    """Write image = (I − W) vector; return ⟨image, left⟩, ⟨image, image⟩, ⟨shadow, left⟩, ⟨shadow, image⟩."""
     overlap, norm, before, after = 0.0, 0.0, 0.0, 0.0
     for row in range(vector.size):
         value = vector[row]
         for k in range(offsets[row], offsets[row + 1]):
             value -= weights[k] * vector[successors[k]]
         image[row] = value
-        overlap += value * vector[row]
+        overlap += value * left[row]
         norm += value * value
-        before += shadow[row] * vector[row]
+        before += shadow[row] * left[row]
         after += shadow[row] * value
     return overlap, norm, before, after
 
 
 @jit
-def _update(
-    correction: FloatArray,
-    residual: FloatArray,
-    direction: FloatArray,
-    image: FloatArray,
-    second: FloatArray,
-    alpha: float,
-    omega: float,
-    beta: float,
-    distribution: bool,
+def _move(
+    solution: FloatArray, left: FloatArray, step: FloatArray, image: FloatArray, length: float, distribution: bool
 ) -> float:
-    """End one step of BiCGStab; return the size of the new residual."""
+    """Go ``length`` times ``step``, whose image is ``image``; return the size of the residual that is left."""
     lowest, highest, total = np.inf, -np.inf, 0.0
-    for row in range(correction.size):
-        correction[row] += alpha * direction[row] + omega * residual[row]
-        value = residual[row] - omega * second[row]
-        residual[row] = value
-        direction[row] = value + beta * (direction[row] - omega * image[row])
+    for row in range(left.size):
+        solution[row] += length * step[row]
+        value = left[row] - length * image[row]
+        left[row] = value
         total += abs(value)
         lowest = min(lowest, value)
         highest = max(highest, value)
