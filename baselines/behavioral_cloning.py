@@ -1,4 +1,10 @@
-"""Behavioural cloning with a network, by `imitation`."""
+"""Behavioural cloning with a network, by `imitation`.
+
+Over finitely many states the network sees which state it is in, and so learns nothing about states that the expert was
+not seen in. Where the environment says where its states lie (`Task.state_positions`), the network is trained on how
+near a state is to each demonstrated one instead: bumps of the width ``nearness``. The first layer is linear in them, so
+that in the end it is rewritten for the states themselves, and the policy is an ordinary one of Stable-Baselines3.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +15,12 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from lfd_gym.baselines.learner import Learned, Task
 from lfd_gym.baselines.playing import SeededTorch, network_arch, quiet_logger
 from lfd_gym.demos.demonstrations import Demonstrations
+from lfd_gym.validation import FloatArray
 
 try:
     import torch as th
@@ -20,6 +28,8 @@ try:
     from stable_baselines3.common.policies import ActorCriticPolicy
 except ImportError as error:
     raise ImportError("this learner needs the 'imitation' extra: pip install 'lfd-gym[imitation]'") from error
+
+_MOST_CENTRES = 1024
 
 
 @dataclass(frozen=True)
@@ -34,38 +44,68 @@ class BehavioralCloning:
         Of Adam.
     entropy_weight, l2_weight
         Regularisation.
+    nearness
+        Width of the bumps around demonstrated states, in the units of the positions.
     """
 
     hidden_sizes: tuple[int, ...] = (32, 32)
     learning_rate: float = 0.01
     batch_size: int = 1024
     entropy_weight: float = 1e-3
-    l2_weight: float = 1e-5
+    l2_weight: float = 0.0
+    nearness: float = 1.0
 
     queries_expert: ClassVar[bool] = False
     budget_unit: ClassVar[str] = "gradient steps"
     default_budget: ClassVar[int | None] = 1000
 
+    def __post_init__(self) -> None:
+        if not 0 < self.nearness < np.inf:
+            raise ValueError(f"nearness must be positive and finite, got {self.nearness}")
+
     def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
         """Fit a network to the demonstrated actions."""
         assert budget is not None
-        demonstrations = task.demonstrations
+        demonstrations, positions = task.demonstrations, task.state_positions
+        states, actions = demonstrations.observation_space, demonstrations.action_space
         with SeededTorch(rng):
-            trainer = self.trainer(demonstrations.observation_space, demonstrations.action_space, rng)
-            trainer.set_demonstrations(PairBatches(demonstrations, self.batch_size, rng))
-            trainer.train(n_batches=budget, progress_bar=False)
-        return Learned(trainer.policy)
+            if positions is None:
+                batches = PairBatches(demonstrations, self.batch_size, rng)
+                return Learned(self._cloned(states, actions, batches, budget, rng))
+            bumps = nearness_bumps(positions, np.unique(demonstrations.observations), self.nearness, rng)
+            batches = PairBatches(demonstrations, self.batch_size, rng, bumps)
+            seen = gym.spaces.Box(0.0, 1.0, bumps.shape[1:], np.float32)
+            trained = self._cloned(seen, actions, batches, budget, rng)
+            policy = self.network(states, actions)
+            policy.load_state_dict(_over_states(trained.state_dict(), bumps))
+        return Learned(policy)
+
+    def _cloned(
+        self,
+        observations: gym.Space[Any],
+        actions: gym.Space[Any],
+        batches: PairBatches,
+        budget: int,
+        rng: np.random.Generator,
+    ) -> ActorCriticPolicy:
+        trainer = self.trainer(observations, actions, rng)
+        trainer.set_demonstrations(batches)
+        trainer.train(n_batches=budget, progress_bar=False)
+        return trainer.policy
+
+    def network(self, observations: gym.Space[Any], actions: gym.Space[Any]) -> ActorCriticPolicy:
+        """Return a new network."""
+        return ActorCriticPolicy(
+            observations, actions, lr_schedule=lambda _: self.learning_rate, net_arch=network_arch(self.hidden_sizes)
+        )
 
     def trainer(self, observations: gym.Space[Any], actions: gym.Space[Any], rng: np.random.Generator) -> BC:
         """Return `imitation`'s trainer with these settings, without demonstrations."""
-        network = ActorCriticPolicy(
-            observations, actions, lr_schedule=lambda _: self.learning_rate, net_arch=network_arch(self.hidden_sizes)
-        )
         return BC(
             observation_space=observations,
             action_space=actions,
             rng=rng,
-            policy=network,
+            policy=self.network(observations, actions),
             batch_size=self.batch_size,
             optimizer_cls=th.optim.Adam,
             optimizer_kwargs={"lr": self.learning_rate},
@@ -76,14 +116,39 @@ class BehavioralCloning:
         )
 
 
+def nearness_bumps(
+    positions: FloatArray, centres: NDArray[np.integer], width: float, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """Return how near each state is to each centre, exp(−distance²/2·width²), (S, n); of many centres, to some."""
+    if len(centres) > _MOST_CENTRES:
+        centres = rng.choice(centres, _MOST_CENTRES, replace=False)
+    squares = cdist(positions, positions[centres], "sqeuclidean")
+    return np.asarray(np.exp(-squares / (2 * width**2)), dtype=np.float32)
+
+
+def _over_states(weights: dict[str, Any], bumps: NDArray[np.float32]) -> dict[str, Any]:
+    """Return the weights of a network over states that does what the given ones do over bumps."""
+    first = ("mlp_extractor.policy_net.0.weight", "mlp_extractor.value_net.0.weight")
+    if first[0] not in weights:  # no hidden layers
+        first = ("action_net.weight", "value_net.weight")
+    return weights | {name: weights[name] @ th.as_tensor(bumps).T for name in first}
+
+
 class PairBatches:
     """Batches of demonstrated transitions in random order, endlessly re-iterable: `imitation`'s data loader, by slices.
 
-    Fewer transitions than a batch are drawn with replacement.
+    Fewer transitions than a batch are drawn with replacement. ``features``, (S, n), are shown instead of states.
     """
 
-    def __init__(self, demonstrations: Demonstrations, batch_size: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self,
+        demonstrations: Demonstrations,
+        batch_size: int,
+        rng: np.random.Generator,
+        features: NDArray[Any] | None = None,
+    ) -> None:
         before = np.arange(demonstrations.n_transitions) + demonstrations.trajectory_indices
+        self._features = features
         self._columns: dict[str, NDArray[Any]] = {
             "obs": demonstrations.observations[before],
             "acts": demonstrations.actions,
@@ -102,4 +167,7 @@ class PairBatches:
             order = self._rng.integers(n, size=self._batch_size)
         for start in range(0, len(order) - self._batch_size + 1, self._batch_size):
             chosen = order[start : start + self._batch_size]
-            yield {name: column[chosen] for name, column in self._columns.items()}
+            batch = {name: column[chosen] for name, column in self._columns.items()}
+            if self._features is not None:
+                batch |= {name: self._features[batch[name]] for name in ("obs", "next_obs")}
+            yield batch

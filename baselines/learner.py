@@ -85,6 +85,14 @@ class Task:
         limit = self.env.spec.max_episode_steps if self.env.spec is not None else None
         return limit if limit is not None else int(self.demonstrations.lengths.max())
 
+    @property
+    def state_positions(self) -> FloatArray | None:
+        """(S, d) where the states lie, if the environment's ``state_positions`` say so: states nearby are alike."""
+        positions: FloatArray | None = getattr(self.env.unwrapped, "state_positions", None)
+        if positions is None or self.demonstrations.observation_space != gym.spaces.Discrete(len(positions)):
+            return None
+        return positions
+
     def known_model(self, learner: str) -> FiniteMDP:
         """Return the model, or say that ``learner`` needs one."""
         if self.mdp is None:

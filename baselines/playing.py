@@ -7,7 +7,9 @@ its cost, which is what `imitation` asks for and its adversarial learners need. 
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import gymnasium as gym
@@ -139,8 +141,14 @@ def _padded(episode: Episode, mdp: FiniteMDP, horizon: int, rng: np.random.Gener
 
 
 def quiet_logger() -> Any:
-    """Return a logger of `imitation` that writes nowhere."""
-    return imitation_logger.configure(format_strs=())
+    """Return a logger of `imitation` that writes nothing."""
+    return imitation_logger.configure(_scratch_folder().name, format_strs=())
+
+
+@cache
+def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder that vanishes with the process: loggers want one even if they write nothing."""
+    return tempfile.TemporaryDirectory(prefix="lfd_gym_")
 
 
 class SeededTorch:

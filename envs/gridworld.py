@@ -93,6 +93,11 @@ class StochasticGridworldEnv(FiniteEnv):
         return np.full(self.n_states, 1 / self.n_states)
 
     @property
+    def state_positions(self) -> FloatArray:
+        """(S, 2) row and column of each state."""
+        return np.stack(np.divmod(np.arange(self.n_states), self.size), axis=1).astype(np.float64)
+
+    @property
     def state_features(self) -> FloatArray:
         """(S, n_c) costs of the states, the same for every action."""
         return self.state_costs

@@ -9,7 +9,9 @@ import torch as th
 
 import lfd_gym as lfd
 from lfd_gym.baselines import Task, learner_names, make_learner, run_learner
+from lfd_gym.baselines.behavioral_cloning import BehavioralCloning, _over_states, nearness_bumps
 from lfd_gym.baselines.playing import TabularVecEnv, padded_demonstrations
+from lfd_gym.demos.demonstrations import Demonstrations, Episode
 from lfd_gym.policies import policy_table
 from lfd_gym.training.policy_files import load_policy, save_policy
 
@@ -117,6 +119,58 @@ def test_same_seed_same_policy(name, gridworld):
 def test_another_seed_another_network(name, gridworld):
     one, other = (policy_table(learn(name, {}, gridworld, seed).policy, gridworld.mdp) for seed in (5, 6))
     assert not np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("hidden_sizes", [(8, 8), ()])
+def test_cloning_carries_over_to_states_nearby(hidden_sizes):
+    """Demonstrations go right in the upper rows and left in the lower ones, and miss half the states."""
+    env = gym.make("lfd_gym/StochasticGridworld-v0", size=10)
+    states = np.random.default_rng(0).permutation(100)[:50]
+    actions = np.where(states < 50, 3, 2)
+    episodes = [
+        Episode(np.array([state, state]), np.array([action]), None, terminated=False, truncated=True)
+        for state, action in zip(states, actions, strict=True)
+    ]
+    demos = Demonstrations.from_episodes(episodes, gym.spaces.Discrete(100), gym.spaces.Discrete(4))
+    task = Task.from_env(env, demos, discount=0.9)
+    cloning = BehavioralCloning(hidden_sizes=hidden_sizes)
+    policy = run_learner(cloning, task, np.random.default_rng(0), budget=300).policy
+    choices = policy_table(policy, task.mdp).argmax(axis=1).reshape(10, 10)
+    assert (choices[:4] == 3).mean() > 0.9
+    assert (choices[6:] == 2).mean() > 0.9
+    np.testing.assert_array_equal(choices.ravel()[states], actions)
+
+
+@pytest.mark.parametrize("hidden_sizes", [(8, 8), ()])
+def test_a_network_over_bumps_is_rewritten_for_states(hidden_sizes):
+    rng = np.random.default_rng(0)
+    positions = rng.normal(size=(30, 2))
+    bumps = nearness_bumps(positions, np.arange(5, 12), 0.7, rng)
+    for state, column in ((0, 0), (17, 6)):
+        distance = np.linalg.norm(positions[state] - positions[5 + column])
+        assert bumps[state, column] == pytest.approx(np.exp(-(distance**2) / (2 * 0.7**2)), rel=1e-6)
+    cloning = BehavioralCloning(hidden_sizes=hidden_sizes)
+    over_bumps = cloning.network(gym.spaces.Box(0.0, 1.0, (7,)), gym.spaces.Discrete(3))
+    over_states = cloning.network(gym.spaces.Discrete(30), gym.spaces.Discrete(3))
+    over_states.load_state_dict(_over_states(over_bumps.state_dict(), bumps))
+    with th.no_grad():
+        expected = over_bumps.get_distribution(th.as_tensor(bumps)).distribution.probs
+        found = over_states.get_distribution(th.arange(30)).distribution.probs
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        np.testing.assert_allclose(
+            over_states.predict_values(th.arange(30)), over_bumps.predict_values(th.as_tensor(bumps)), atol=1e-5
+        )
+
+
+def test_positions_are_used_for_states_only():
+    env = gym.make("lfd_gym/StochasticGridworld-v0", size=3)
+    coordinates = env.unwrapped.state_positions
+    np.testing.assert_array_equal(coordinates[[0, 1, 3, 8]], [[0, 0], [0, 1], [1, 0], [2, 2]])
+    episode = Episode(np.eye(9)[[0, 1]], np.array([3]), None, terminated=False, truncated=True)
+    demos = Demonstrations.from_episodes([episode], gym.spaces.Box(0, 1, (9,)), gym.spaces.Discrete(4))
+    assert Task.from_env(env, demos, discount=0.9).state_positions is None
+    with pytest.raises(ValueError, match="nearness must be positive"):
+        make_learner("bc", nearness=0.0)
 
 
 def test_networks_work_on_continuous_observations():
