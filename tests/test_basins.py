@@ -97,6 +97,13 @@ def test_the_chain_between_basins_is_galerkins(distribution):
     )
 
 
+def test_long_indices_give_the_same():
+    chain = drifting_chain(50, np.random.default_rng(0))
+    short, long = (find_basins(chain.indptr.astype(t), chain.indices.astype(t), chain.data, False) for t in "IL")
+    for one, other in zip(short, long, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize("distribution", [False, True])
 def test_shares_are_where_the_chain_stays(distribution):
     stay = sp.csr_array(np.array([[0.0, 0.9, 0.0], [0.9, 0.0, 0.0], [0.0, 0.9, 0.0]]))  # 2 leads to the circle 0, 1

@@ -92,7 +92,7 @@ def find_basins(offsets: Indices, successors: Indices, weights: FloatArray, dist
         starts[basin[place] + 1] = place + 1
     share = _shares(*chain, distribution, basin, depth[order], n_basins)
     coarse_offsets, neighbours, between, scale = _between(*chain, distribution, basin, starts, share)
-    n_sweeps = min(max(offsets[-1] // max(neighbours.size, 1), 1), _MOST_SWEEPS)
+    n_sweeps = min(max(chain[2].size // max(neighbours.size, 1), 1), _MOST_SWEEPS)
     return Basins(order, *chain, starts, share, coarse_offsets, neighbours, between, scale, n_sweeps)
 
 
