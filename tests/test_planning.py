@@ -15,7 +15,7 @@ from lfd_gym import FiniteMDP, LfdGymWarning, one_hot
 from lfd_gym.envs.garnet import garnet
 from lfd_gym.envs.gridworld import gridworld_transitions, random_state_costs
 from lfd_gym.model import krylov, planning
-from lfd_gym.model.basins import Basins
+from lfd_gym.model.basins import no_basins
 
 seeds = st.integers(0, 2**32 - 1)
 identity = settings(deadline=None)  # the first call compiles
@@ -382,11 +382,6 @@ def test_bicgstab_does_not_claim_what_it_has_not_reached():
     size = krylov.bicgstab(alone, residual, correction, np.empty((7, n_states)), target, 4000, False)
     left = residual - correction + 0.99 * np.roll(correction, -1)
     assert size > target or np.ptp(left) <= 2 * target
-
-
-def no_basins(offsets, successors, weights):
-    order, none, nothing = np.arange(len(offsets) - 1, dtype=np.uint32), np.zeros(1, np.uint32), np.zeros(0)
-    return Basins(order, offsets, successors, weights, none, nothing, none, none, nothing, nothing, 0)
 
 
 def failing_bicgstab(basins, residual, correction, *arguments):

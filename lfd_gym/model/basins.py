@@ -38,7 +38,7 @@ _MOST_SWEEPS = 40
 class Basins(NamedTuple):
     """A chain in a new order of states, in which basin b has the places ``starts[b]`` to ``starts[b + 1]``.
 
-    A chain that does not flow keeps its order and has no basins, B = 0.
+    Without basins, B = 0, the order is the old one.
 
     Attributes
     ----------
@@ -71,13 +71,19 @@ class Basins(NamedTuple):
 
 
 @jit
+def no_basins(offsets: Indices, successors: Indices, weights: FloatArray) -> Basins:
+    """Return the chain as it is."""
+    order, none, nothing = np.arange(offsets.size - 1).astype(np.uint32), np.zeros(1, np.uint32), np.zeros(0)
+    chain = _renumbered(offsets, successors, weights, order)
+    return Basins(order, *chain, none, nothing, none, none, nothing, nothing, 0)
+
+
+@jit
 def find_basins(offsets: Indices, successors: Indices, weights: FloatArray, distribution: bool) -> Basins:
     """Find the basins of a chain, if it flows."""
     following, flows = _most_probable_successors(offsets, successors, weights, distribution)
     if not flows:
-        order, none, nothing = np.arange(following.size).astype(np.uint32), np.zeros(1, np.uint32), np.zeros(0)
-        chain = _renumbered(offsets, successors, weights, order)
-        return Basins(order, *chain, none, nothing, none, none, nothing, nothing, 0)
+        return no_basins(offsets, successors, weights)
     basin, depth, n_basins = _basins_and_depths(following)
     if distribution:  # the sweep goes down the flow
         basin = np.uint32(n_basins - 1) - basin
