@@ -24,7 +24,7 @@ Indices = NDArray[Any]
 
 _DIRECT_STATES = 1000
 _MAX_PRODUCTS = 5000
-# Where fixed-point steps would need fewer than this, basins are not worth finding. Measured on gridworlds at γ = 0.95 to
+# Where fixed-point steps would need fewer than this, basins are not worth finding. Measured on gridworlds, γ = 0.95 to
 # 0.999: with 0 the exact solver takes a sixth longer at 0.95, with 400 a quarter longer at 0.99, without basins half as
 # long again at 0.99, and plans for a far goal twice as long.
 _LONG = 100
