@@ -360,13 +360,14 @@ def residual_size(residual, distribution):
 @pytest.mark.parametrize("distribution", [False, True])
 @pytest.mark.parametrize("fails", [False, True])
 @pytest.mark.parametrize("n_states", [900, 1100])
-def test_corrections_leave_the_residual_asked_for(monkeypatch, n_states, fails, distribution):
+@pytest.mark.parametrize("discount", [0.95, 0.99])  # without and with basins
+def test_corrections_leave_the_residual_asked_for(monkeypatch, discount, n_states, fails, distribution):
     """Also where BiCGStab fails and a direct solve or Gauss–Seidel takes over."""
     if fails:
         monkeypatch.setattr(krylov, "bicgstab", failing_bicgstab)
     monkeypatch.setattr(krylov, "fixed_point_steps", one_fixed_point_step)
-    arrays, matrix, residual = system(n_states, 0.95, distribution)
-    solver = krylov.ChainSolver(0.95, n_states, distribution)
+    arrays, matrix, residual = system(n_states, discount, distribution)
+    solver = krylov.ChainSolver(discount, n_states, distribution)
     for target in (1e-1, 1e-4, 1e-9):
         correction = solver.solve(*arrays, residual.copy(), target)
         left = residual - matrix @ correction
@@ -378,16 +379,17 @@ def test_bicgstab_does_not_claim_what_it_has_not_reached():
     n_states, target = 300, 1e-7
     cycle = (np.arange(n_states + 1, dtype=np.uint32), np.roll(np.arange(n_states, dtype=np.uint32), -1))
     residual, correction = np.eye(n_states)[0] - 0.5, np.empty(n_states)
-    alone = no_basins(*cycle, np.full(n_states, 0.99))
-    size = krylov.bicgstab(alone, residual, correction, np.empty((7, n_states)), target, 4000, False)
+    chain = (*cycle, np.full(n_states, 0.99))
+    work = np.empty((7, n_states))
+    size = krylov.bicgstab(*chain, no_basins(n_states), residual, correction, work, target, 4000, False)
     left = residual - correction + 0.99 * np.roll(correction, -1)
     assert size > target or np.ptp(left) <= 2 * target
 
 
-def failing_bicgstab(basins, residual, correction, *arguments):
+def failing_bicgstab(*arguments):
     """Work as usual, then spoil the result and report a breakdown."""
-    _BICGSTAB(basins, residual, correction, *arguments)
-    correction[:] = np.nan
+    _BICGSTAB(*arguments)
+    arguments[5][:] = np.nan
     return np.inf
 
 

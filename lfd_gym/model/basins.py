@@ -36,7 +36,7 @@ _MOST_SWEEPS = 40
 
 
 class Basins(NamedTuple):
-    """A chain in a new order of states, in which basin b has the places ``starts[b]`` to ``starts[b + 1]``.
+    """A new order of states, in which basin b has the places ``starts[b]`` to ``starts[b + 1]``.
 
     Without basins, B = 0, the order is the old one.
 
@@ -44,13 +44,11 @@ class Basins(NamedTuple):
     ----------
     order
         (S,) the old number of each state.
-    offsets, successors, weights
-        W in the new order.
     starts
         (B + 1,) where basins begin.
     share
         (S,) of its basin's mass, in the new order.
-    coarse_offsets, coarse_successors, coarse_weights, scale
+    offsets, successors, weights, scale
         The chain between basins without its diagonal: rows and right-hand sides are multiplied by
         ``scale`` = 1/(1 − W_bb) instead.
     n_sweeps
@@ -58,32 +56,33 @@ class Basins(NamedTuple):
     """
 
     order: NDArray[np.uint32]
-    offsets: Indices
-    successors: Indices
-    weights: FloatArray
     starts: NDArray[np.uint32]
     share: FloatArray
-    coarse_offsets: NDArray[np.uint32]
-    coarse_successors: NDArray[np.uint32]
-    coarse_weights: FloatArray
+    offsets: NDArray[np.uint32]
+    successors: NDArray[np.uint32]
+    weights: FloatArray
     scale: FloatArray
     n_sweeps: int
 
 
-@jit
-def no_basins(offsets: Indices, successors: Indices, weights: FloatArray) -> Basins:
-    """Return the chain as it is."""
-    order, none, nothing = np.arange(offsets.size - 1).astype(np.uint32), np.zeros(1, np.uint32), np.zeros(0)
-    chain = _renumbered(offsets, successors, weights, order)
-    return Basins(order, *chain, none, nothing, none, none, nothing, nothing, 0)
+#: Offsets, successors and weights of W.
+Chain = tuple[Indices, Indices, FloatArray]
 
 
 @jit
-def find_basins(offsets: Indices, successors: Indices, weights: FloatArray, distribution: bool) -> Basins:
-    """Find the basins of a chain, if it flows."""
+def no_basins(n_states: int) -> Basins:
+    """Leave the states in their order."""
+    order, none, nothing = np.arange(n_states).astype(np.uint32), np.zeros(1, np.uint32), np.zeros(0)
+    return Basins(order, none, nothing, none, none, nothing, nothing, 0)
+
+
+@jit
+def find_basins(offsets: Indices, successors: Indices, weights: FloatArray, distribution: bool) -> tuple[Basins, Chain]:
+    """Find the basins of a chain, if it flows; return them, and the chain in the new order."""
     following, flows = _most_probable_successors(offsets, successors, weights, distribution)
     if not flows:
-        return no_basins(offsets, successors, weights)
+        basins = no_basins(following.size)
+        return basins, _renumbered(offsets, successors, weights, basins.order)
     basin, depth, n_basins = _basins_and_depths(following)
     if distribution:  # the sweep goes down the flow
         basin = np.uint32(n_basins - 1) - basin
@@ -99,7 +98,7 @@ def find_basins(offsets: Indices, successors: Indices, weights: FloatArray, dist
     share = _shares(*chain, distribution, basin, depth[order], n_basins)
     coarse_offsets, neighbours, between, scale = _between(*chain, distribution, basin, starts, share)
     n_sweeps = min(max(chain[2].size // max(neighbours.size, 1), 1), _MOST_SWEEPS)
-    return Basins(order, *chain, starts, share, coarse_offsets, neighbours, between, scale, n_sweeps)
+    return Basins(order, starts, share, coarse_offsets, neighbours, between, scale, n_sweeps), chain
 
 
 @jit
@@ -170,9 +169,7 @@ def _sorted_by(key: NDArray[np.uint32], items: NDArray[np.uint32]) -> NDArray[np
 
 
 @jit
-def _renumbered(
-    offsets: Indices, successors: Indices, weights: FloatArray, order: NDArray[np.uint32]
-) -> tuple[Indices, Indices, FloatArray]:
+def _renumbered(offsets: Indices, successors: Indices, weights: FloatArray, order: NDArray[np.uint32]) -> Chain:
     """Return W with its states in a new order."""
     n_states = order.size
     place = np.empty_like(order)
@@ -274,13 +271,18 @@ def _between(
 
 
 @jit
-def approximate_solution(basins: Basins, residual: FloatArray, x: FloatArray, distribution: bool) -> None:
+def approximate_solution(
+    offsets: Indices,
+    successors: Indices,
+    weights: FloatArray,
+    basins: Basins,
+    residual: FloatArray,
+    x: FloatArray,
+    distribution: bool,
+) -> None:
     """Write to ``x`` an approximate solution of (I − W) x = residual, all in the new order; linear in ``residual``."""
     starts, share = basins.starts, basins.share
     n_basins = starts.size - 1
-    if n_basins == 0:
-        x[:] = residual
-        return
     right, coarse = np.empty(n_basins), np.zeros(n_basins)
     for b in range(n_basins):
         total = 0.0
@@ -295,14 +297,14 @@ def approximate_solution(basins: Basins, residual: FloatArray, x: FloatArray, di
         for step in range(n_basins):
             b = n_basins - 1 - step if sweep % 2 == 1 else step
             total = right[b]
-            for k in range(basins.coarse_offsets[b], basins.coarse_offsets[b + 1]):
-                total += basins.coarse_weights[k] * coarse[basins.coarse_successors[k]]
+            for k in range(basins.offsets[b], basins.offsets[b + 1]):
+                total += basins.weights[k] * coarse[basins.successors[k]]
             coarse[b] = total
     for b in range(n_basins):
         for state in range(starts[b], starts[b + 1]):
             x[state] = coarse[b] * share[state] if distribution else coarse[b]
     for row in range(x.size):
         value = residual[row]
-        for k in range(basins.offsets[row], basins.offsets[row + 1]):
-            value += basins.weights[k] * x[basins.successors[k]]
+        for k in range(offsets[row], offsets[row + 1]):
+            value += weights[k] * x[successors[k]]
         x[row] = value

@@ -29,17 +29,14 @@ from __future__ import annotations
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lfd_gym.model import _planning_kernels as kernels
-from lfd_gym.model.krylov import FAST_STEP, ChainSolver, chain_residual
+from lfd_gym.model.krylov import FAST_STEP, ChainSolver, chain_residual, frozen
 from lfd_gym.validation import FloatArray, IntArray, LfdGymWarning
-
-_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 #: Offsets, successors and entries of a matrix in CSR form.
 Weights = tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], FloatArray]
@@ -122,8 +119,8 @@ class _Planner:
     ) -> None:
         n_states, n_actions = cost.shape
         self.discount = discount
-        self.rows = (_unsigned(transitions.indptr), _unsigned(transitions.indices), _frozen(transitions.data))
-        self.cost = _frozen(np.ascontiguousarray(cost))
+        self.rows = (_unsigned(transitions.indptr), _unsigned(transitions.indices), frozen(transitions.data))
+        self.cost = frozen(np.ascontiguousarray(cost))
         row_lengths = np.diff(transitions.indptr)
         self.largest_cost = max(float(cost.max()), -float(cost.min()))
         # Each of at most max(row_lengths) + 4 operations errs by one unit, relative to the largest value.
@@ -133,7 +130,7 @@ class _Planner:
         n_nonzeros = int(row_lengths.reshape(n_states, n_actions).max(axis=1).sum())
         index = self.rows[1].dtype
         self.chain = (np.zeros(n_states + 1, dtype=index), np.empty(n_nonzeros, dtype=index), np.empty(n_nonzeros))
-        self.frozen_chain = (_frozen(self.chain[0]), _frozen(self.chain[1]), _frozen(self.chain[2]))
+        self.frozen_chain = (frozen(self.chain[0]), frozen(self.chain[1]), frozen(self.chain[2]))
         self.system = ChainSolver(discount, n_states, distribution=False)
         self.n_improvements = 0
         if initial_values is not None and np.ptp(initial_values) > 0:
@@ -234,7 +231,7 @@ def state_occupancy(
     ``policy`` is (S, A) probabilities or (S,) actions. d is nonnegative and sums to one.
     """
     if policy.ndim == 1:
-        rows = (_unsigned(transitions.indptr), _unsigned(transitions.indices), _frozen(transitions.data))
+        rows = (_unsigned(transitions.indptr), _unsigned(transitions.indices), frozen(transitions.data))
         weights = kernels.restrict_transposed(*rows, policy.astype(np.int64), discount)
     else:
         weights = _weights(sp.csr_array(policy_transitions(transitions, policy).T), discount)
@@ -270,7 +267,7 @@ def solve_chain(
 
 def _weights(chain: sp.csr_array, discount: float) -> Weights:
     """γ·chain in the arrays that the kernels take."""
-    return _unsigned(chain.indptr), _unsigned(chain.indices), _frozen(discount * chain.data)
+    return _unsigned(chain.indptr), _unsigned(chain.indices), frozen(discount * chain.data)
 
 
 def _solve_weighted(
@@ -350,11 +347,4 @@ def warn_if_missed(error_bound: float, tolerance: float) -> None:
 
 
 def _unsigned(indices: NDArray[np.signedinteger]) -> NDArray[np.unsignedinteger]:
-    return _frozen(indices.view(np.uint32 if indices.dtype.itemsize == 4 else np.uint64))
-
-
-def _frozen(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
-    """Return a read-only view, so that kernels are compiled for one type of array only."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
+    return frozen(indices.view(np.uint32 if indices.dtype.itemsize == 4 else np.uint64))
