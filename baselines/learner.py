@@ -88,10 +88,14 @@ class Task:
     @property
     def state_positions(self) -> FloatArray | None:
         """(S, d) where the states lie, if the environment's ``state_positions`` say so: states nearby are alike."""
-        positions: FloatArray | None = getattr(self.env.unwrapped, "state_positions", None)
-        if positions is None or self.demonstrations.observation_space != gym.spaces.Discrete(len(positions)):
+        source = getattr(self.env.unwrapped, "state_positions", None)
+        if source is None:
             return None
-        return positions
+        positions = np.asarray(source, dtype=np.float64)
+        if positions.ndim != 2 or not np.isfinite(positions).all():
+            raise ValueError(f"env.state_positions must be a finite (S, d) array, got shape {positions.shape}")
+        over_states = self.demonstrations.observation_space == gym.spaces.Discrete(len(positions))
+        return positions if over_states else None
 
     def known_model(self, learner: str) -> FiniteMDP:
         """Return the model, or say that ``learner`` needs one."""

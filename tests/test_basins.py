@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lfd_gym.envs.gridworld import gridworld_transitions
+from lfd_gym.model import krylov
 from lfd_gym.model.basins import approximate_solution, find_basins
 
 DISCOUNT = 0.97
@@ -20,11 +21,11 @@ def drifting_chain(n_states, rng):
     return sp.csr_array((DISCOUNT * weights.ravel(), (rows, columns.ravel())), shape=(n_states, n_states))
 
 
-def goal_chain(size):
+def goal_chain(size, discount=DISCOUNT):
     """Go right, else down, to the last corner of a gridworld."""
     states = np.arange(size**2)
     actions = np.where(states % size < size - 1, RIGHT, DOWN)
-    return sp.csr_array(DISCOUNT * gridworld_transitions(size)[4 * states + actions])
+    return sp.csr_array(discount * gridworld_transitions(size)[4 * states + actions])
 
 
 def direction_of(step):
@@ -148,3 +149,19 @@ def test_a_chain_without_flow_is_left_alone(distribution):
     np.testing.assert_array_equal(found.order, np.arange(16))
     for found_array, array in zip(in_order, (arrays.indptr, arrays.indices, arrays.data), strict=True):
         np.testing.assert_array_equal(found_array, array)
+
+
+@pytest.mark.parametrize("distribution", [False, True])
+def test_bicgstab_with_basins_needs_no_help(monkeypatch, distribution):
+    for helper in ("_solve_directly", "gauss_seidel"):
+        monkeypatch.setattr(krylov, helper, lambda *_: pytest.fail("BiCGStab did not reach the target"))
+    found = []
+    monkeypatch.setattr(krylov, "find_basins", lambda *chain: found.append(find_basins(*chain)) or found[-1])
+    chain = goal_chain(40, 0.995)
+    chain = sp.csr_array(chain.T) if distribution else chain
+    residual = np.random.default_rng(0).normal(size=1600)
+    arrays = (chain.indptr.astype(np.uint32), chain.indices.astype(np.uint32), chain.data)
+    x = krylov.ChainSolver(0.995, 1600, distribution).solve(*arrays, residual.copy(), 1e-9)
+    left = residual - x + chain @ x
+    assert (np.abs(left).sum() if distribution else np.ptp(left)) <= 1.01e-9
+    assert found[0][0].starts.size == 2  # one basin: all ways lead to the goal

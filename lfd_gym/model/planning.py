@@ -130,7 +130,6 @@ class _Planner:
         n_nonzeros = int(row_lengths.reshape(n_states, n_actions).max(axis=1).sum())
         index = self.rows[1].dtype
         self.chain = (np.zeros(n_states + 1, dtype=index), np.empty(n_nonzeros, dtype=index), np.empty(n_nonzeros))
-        self.frozen_chain = (frozen(self.chain[0]), frozen(self.chain[1]), frozen(self.chain[2]))
         self.system = ChainSolver(discount, n_states, distribution=False)
         self.n_improvements = 0
         if initial_values is not None and np.ptp(initial_values) > 0:
@@ -187,7 +186,7 @@ class _Planner:
         target = max(enough, self.rounding)
         if self.n_changed > 0 or self.n_improvements == 0:
             target = max(target, forcing * self.span)
-        self.values += self.system.solve(*self.frozen_chain, self.residual, target)
+        self.values += self.system.solve(*self.chain, self.residual, target)
         self.n_improvements += 1
 
     def result(self) -> Plan:

@@ -169,6 +169,9 @@ def test_positions_are_used_for_states_only():
     episode = Episode(np.eye(9)[[0, 1]], np.array([3]), None, terminated=False, truncated=True)
     demos = Demonstrations.from_episodes([episode], gym.spaces.Box(0, 1, (9,)), gym.spaces.Discrete(4))
     assert Task.from_env(env, demos, discount=0.9).state_positions is None
+    env.unwrapped.__class__ = type("Flat", (type(env.unwrapped),), {"state_positions": np.arange(9)})
+    with pytest.raises(ValueError, match=r"env.state_positions must be a finite \(S, d\) array, got shape \(9,\)"):
+        _ = Task.from_env(env, demos, discount=0.9).state_positions
     with pytest.raises(ValueError, match="nearness must be positive"):
         make_learner("bc", nearness=0.0)
 
