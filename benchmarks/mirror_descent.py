@@ -96,7 +96,7 @@ def compare(
     n_literal: int,
     bar: float,
     n_ours: int = 300_000,
-    repeats: int = 5,
+    repeats: int = 12,
 ) -> Row:
     steps = steps_of(problem, model, schedule, MILLION)
     oracle = FiniteOracle(problem, model)

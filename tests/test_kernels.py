@@ -44,7 +44,7 @@ def test_splitmix_streams_are_uniform_and_uncorrelated():
 
 def proposal_shares(sampler):
     """The probability with which the alias table proposes each index."""
-    slots = sampler.slots
+    slots = sampler.weights
     shares = slots["threshold"].copy()
     np.add.at(shares, slots["alias"], 1 - slots["threshold"])
     return shares / slots.size
@@ -107,8 +107,8 @@ def test_totals_and_averages_do_not_drift(spread):
         change_weights(sampler, HEADROOM, 1, rng, spread)
         np.testing.assert_allclose(sampler.numbers["total"][0], sampler.weights["value"].sum(), rtol=1e-11)
     rebuild(sampler, HEADROOM)
-    np.testing.assert_allclose(sampler.sums, theta_sum, rtol=1e-9, atol=1e-9)
-    assert sampler.sums.sum() == pytest.approx(rounds, rel=1e-12)
+    np.testing.assert_allclose(sampler.weights["sum"], theta_sum, rtol=1e-9, atol=1e-9)
+    assert sampler.weights["sum"].sum() == pytest.approx(rounds, rel=1e-12)
 
 
 def test_weights_that_fall_for_ever_neither_vanish_nor_lose_their_ratios():
@@ -150,10 +150,10 @@ def test_temper_raises_to_a_power_and_keeps_the_averages():
     sampler = uniform_sampler(6, HEADROOM)
     change_weights(sampler, HEADROOM, 50, rng, spread=1.0)
     theta = sampler.weights["value"] / sampler.weights["value"].sum()
-    sums = sampler.sums + sampler.weights["value"] * (sampler.numbers["clock"][0] - sampler.weights["since"])
+    sums = sampler.weights["sum"] + sampler.weights["value"] * (sampler.numbers["clock"][0] - sampler.weights["since"])
     temper(sampler, 0.5, HEADROOM)
     np.testing.assert_allclose(sampler.weights["value"], np.sqrt(theta) / np.sqrt(theta).sum(), rtol=1e-12)
-    np.testing.assert_allclose(sampler.sums, sums, rtol=1e-12)
+    np.testing.assert_allclose(sampler.weights["sum"], sums, rtol=1e-12)
 
 
 @pytest.mark.parametrize("radius", [0.5, 0.02])  # 0.02: every step leaves the ball, so the scale falls fast

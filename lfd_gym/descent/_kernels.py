@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 
 from lfd_gym._jit import Record, jit_melted, jit_raw
 from lfd_gym._splitmix import uniform
+from lfd_gym.descent._outcome_table import OutcomeTable, draw, read_slot
 from lfd_gym.descent._prefetch import prefetch
 from lfd_gym.descent._value_ascent import (
     DENSE,
@@ -58,9 +59,6 @@ from lfd_gym.descent._weight_sampler import (
 )
 from lfd_gym.validation import FloatArray, IntArray
 
-#: A slot of an alias table: ``outcome`` with probability ``threshold``, else ``alias``. One read for a draw.
-OUTCOME = np.dtype([("threshold", "f8"), ("outcome", "i4"), ("alias", "i4")])
-
 #: What does not change during an epoch. Flags are integers.
 SETTINGS = np.dtype(
     [(name, "f8") for name in ("discount", "shift", "radius", "headroom")]
@@ -69,14 +67,16 @@ SETTINGS = np.dtype(
     + [(name, "i8") for name in ("box", "cost_ball", "balanced", "value_step_decays")]
 )
 
-#: iteration: rounds done; proposal: proposals used up.
-COUNTERS = np.dtype([("iteration", "i8"), ("proposal", "i8")])
+#: iteration: rounds done; for_j, for_k: proposals of the sampler used up.
+COUNTERS = np.dtype([("iteration", "i8"), ("for_j", "i8"), ("for_k", "i8")])
 
-#: Rows of the tape of draws made ahead, and the streams of random numbers that make them.
-_START, _I, _PAIR, _NEXT, _PROPOSED, _PROPOSED_PAIR, _PROPOSED_NEXT = range(7)
-#: More streams; those of proposals are counted by proposals, the others by rounds.
-_ACCEPT, _RISEN_PAIR, _RISEN_NEXT = range(7, 10)
-N_STREAMS = 10
+#: Rows of the tape of draws made ahead, and the streams of random numbers that make them. After the row of an index
+#: comes that of its pair, then that of its successor.
+_START, _I, _PAIR, _NEXT, _J, _PAIR_2, _NEXT_2, _K, _PAIR_3 = range(9)
+_N_ROWS = 9
+#: More streams. Those of j and k are counted by proposals, the others by rounds.
+_ACCEPT_J, _ACCEPT_K = range(9, 11)
+N_STREAMS = 11
 
 BLOCK = 32
 #: A larger rise in one round would overflow; it also puts all other weights on their floor.
@@ -85,15 +85,8 @@ _LARGEST_EXPONENT = 640.0
 DRAWS = ("i", "pair", "next", "start", "j", "pair_2", "next_2", "k", "pair_3")
 
 
-class OutcomeTable(NamedTuple):
-    """Alias tables of many distributions: row r owns the slots ``offsets[r]:offsets[r + 1]``."""
-
-    offsets: IntArray
-    slots: NDArray[np.void]
-
-
 class Tape(NamedTuple):
-    """Working memory of draws made ahead: (7, BLOCK) draws and (BLOCK,) fractions of slots."""
+    """Working memory of draws made ahead: (9, BLOCK) draws and (BLOCK,) fractions of slots."""
 
     draws: IntArray
     fractions: FloatArray
@@ -101,13 +94,14 @@ class Tape(NamedTuple):
 
 def blank_tape() -> Tape:
     """Return a tape to give to `advance`."""
-    return Tape(np.zeros((7, BLOCK), np.int64), np.zeros(BLOCK))
+    return Tape(np.zeros((_N_ROWS, BLOCK), np.int64), np.zeros(BLOCK))
 
 
 class ProblemArrays(NamedTuple):
-    """The problem and its oracle as arrays; ``costs`` is C with its rows one after the other."""
+    """The problem and its oracle as arrays; row r of C begins at ``costs[r * cost_stride]``."""
 
     costs: FloatArray
+    cost_stride: int
     expert: FloatArray
     columns: OutcomeTable
     transitions: OutcomeTable
@@ -126,22 +120,6 @@ class RunState(NamedTuple):
 
 
 @jit_melted
-def _draw(table: OutcomeTable, row: int, number: float) -> int:
-    """Draw from a row: the integer part of number·size says the slot, the fraction is held against the threshold."""
-    first = table.offsets[row]
-    position = number * (table.offsets[row + 1] - first)
-    k = int(position)
-    return _outcome(table.slots[first + k], position - k)
-
-
-@jit_melted
-def _outcome(slot: Record, fraction: float) -> int:
-    alias = int(slot.alias)  # read in any case: the compiler then selects without a branch
-    outcome = int(slot.outcome)
-    return outcome if fraction < slot.threshold else alias
-
-
-@jit_melted
 def _fill_rounds(tape: Tape, problem: ProblemArrays, state: RunState, settings: Record) -> None:
     """Make the draws of the next rounds that do not depend on the iterates: i, (x, a), y and x'."""
     first = state.counters[0].iteration
@@ -151,91 +129,122 @@ def _fill_rounds(tape: Tape, problem: ProblemArrays, state: RunState, settings: 
         i = int(uniform(state.seeds[_I], first + b) * sampler.weights.size)
         draws[_I, b] = i
         prefetch(sampler.weights, i)
-        prefetch(sampler.sums, i)
-        position = uniform(state.seeds[_START], first + b) * starts.size
+        position = uniform(state.seeds[_START], first + b) * problem.initial.width
         k = int(position)
         draws[_START, b] = k
         fractions[b] = position - k
         prefetch(starts, k)
     for b in range(BLOCK):
-        x = _outcome(starts[draws[_START, b]], fractions[b])
+        x = read_slot(starts, draws[_START, b], fractions[b])
         draws[_START, b] = x
         if settings.row_kind == IDENTITY:
             prefetch(state.player.entries, x)
     _fill_pairs(tape, _I, first, problem, state, settings)
+    _prefetch_costs(tape, _PAIR, problem)
+    _fill_successors(tape, _NEXT, first, problem, state, settings)
 
 
 @jit_melted
-def _fill_proposals(tape: Tape, problem: ProblemArrays, state: RunState, settings: Record) -> None:
-    """Propose indices by the alias table of the sampler, with a pair and a successor for each."""
-    first = state.counters[0].proposal
+def _fill_proposals(
+    tape: Tape, row: int, first: int, problem: ProblemArrays, state: RunState, settings: Record
+) -> None:
+    """Propose indices by the alias table of the sampler, with a pair for each, and for j a successor."""
     draws, fractions = tape
     sampler = state.sampler
     for b in range(BLOCK):
-        position = uniform(state.seeds[_PROPOSED], first + b) * sampler.slots.size
+        position = uniform(state.seeds[row], first + b) * sampler.weights.size
         k = int(position)
-        draws[_PROPOSED, b] = k
+        draws[row, b] = k
         fractions[b] = position - k
-        prefetch(sampler.slots, k)
+        prefetch(sampler.weights, k)
     for b in range(BLOCK):
-        k = draws[_PROPOSED, b]
-        slot = sampler.slots[k]
+        k = draws[row, b]
+        slot = sampler.weights[k]
         alias = slot.alias
         i = k if fractions[b] < slot.threshold else alias
-        draws[_PROPOSED, b] = i
+        draws[row, b] = i
         prefetch(sampler.weights, i)
-    _fill_pairs(tape, _PROPOSED, first, problem, state, settings)
+    _fill_pairs(tape, row, first, problem, state, settings)
+    if row == _K or settings.balanced:
+        _prefetch_costs(tape, row + 1, problem)
+    if row == _J:
+        _fill_successors(tape, _NEXT_2, first, problem, state, settings)
 
 
 @jit_melted
 def _fill_pairs(
     tape: Tape, index_row: int, first: int, problem: ProblemArrays, state: RunState, settings: Record
 ) -> None:
-    """Draw pairs from the columns in row ``index_row`` of the tape, and their successors, into the next two rows.
-
-    All memory is asked for before any is used, that which the rounds will read of the pairs too.
-    """
-    draws, fractions = tape
-    offsets, slots = problem.transitions
-    n_costs = problem.expert.size
-    pair_row, next_row = index_row + 1, index_row + 2
+    """Draw pairs from the columns in row ``index_row`` of the tape into the next row."""
+    draws = tape.draws
     for b in range(BLOCK):
         pair = draws[index_row, b]
         if not settings.tabular_columns:
-            pair = _draw(problem.columns, pair, uniform(state.seeds[pair_row], first + b))
-        draws[pair_row, b] = pair
-        prefetch(offsets, pair)
+            pair = draw(problem.columns, pair, uniform(state.seeds[index_row + 1], first + b))
+        draws[index_row + 1, b] = pair
+
+
+@jit_melted
+def _prefetch_costs(tape: Tape, pair_row: int, problem: ProblemArrays) -> None:
+    """Ask for the first costs of pairs; the processor itself goes on with the following ones."""
     for b in range(BLOCK):
-        pair = draws[pair_row, b]
-        start = offsets[pair]
-        position = uniform(state.seeds[next_row], first + b) * (offsets[pair + 1] - start)
+        prefetch(problem.costs, tape.draws[pair_row, b] * problem.cost_stride)
+
+
+@jit_melted
+def _fill_successors(
+    tape: Tape, next_row: int, first: int, problem: ProblemArrays, state: RunState, settings: Record
+) -> None:
+    """Draw the successors of the pairs in the row before; the values of both states are asked for."""
+    draws, fractions = tape
+    slots, width = problem.transitions
+    for b in range(BLOCK):
+        pair = draws[next_row - 1, b]
+        position = uniform(state.seeds[next_row], first + b) * width
         k = int(position)
-        draws[next_row, b] = start + k
+        draws[next_row, b] = pair * width + k
         fractions[b] = position - k
-        prefetch(slots, start + k)
-        prefetch(problem.costs, pair * n_costs)
+        prefetch(slots, pair * width + k)
         if settings.row_kind == IDENTITY:
             prefetch(state.player.entries, pair // settings.n_actions)
     for b in range(BLOCK):
-        y = _outcome(slots[draws[next_row, b]], fractions[b])
+        y = read_slot(slots, draws[next_row, b], fractions[b])
         draws[next_row, b] = y
         if settings.row_kind == IDENTITY:
             prefetch(state.player.entries, y)
 
 
 @jit_melted
-def _accept(draws: IntArray, b: int, problem: ProblemArrays, state: RunState, settings: Record) -> tuple[int, int, int]:
-    """Take proposal ``b`` of the tape: return j, the pair and y, or −1 for j if it is rejected."""
-    key = state.counters[0].proposal
-    state.counters[0].proposal += 1
+def _next_accepted(tape: Tape, row: int, last: int, problem: ProblemArrays, state: RunState, settings: Record) -> int:
+    """Return the place on the tape of the first accepted proposal after place ``last``; ``row`` is that of j or k."""
+    while True:
+        last += 1
+        counters = state.counters[0]
+        key = counters.for_j if row == _J else counters.for_k
+        if last == BLOCK:
+            _fill_proposals(tape, row, key, problem, state, settings)
+            last = 0
+        if row == _J:
+            counters.for_j += 1
+        else:
+            counters.for_k += 1
+        if _accept(tape.draws, row, last, key, problem, state, settings):
+            return last
+
+
+@jit_melted
+def _accept(
+    draws: IntArray, row: int, b: int, key: int, problem: ProblemArrays, state: RunState, settings: Record
+) -> bool:
+    """Say whether proposal ``b`` of the tape is accepted; one from the journal of rises takes its place there."""
     weights, rises, run = state.sampler.weights, state.sampler.rises, state.sampler.numbers[0]
-    mass = uniform(state.seeds[_ACCEPT], key) * (run.mass + run.excess)
+    mass = uniform(state.seeds[_ACCEPT_J if row == _J else _ACCEPT_K], key) * (run.mass + run.excess)
     if mass < run.mass:
-        i = draws[_PROPOSED, b]
+        i = draws[row, b]
         if mass * weights[i].base < weights[i].value * run.mass:
-            return i, draws[_PROPOSED_PAIR, b], draws[_PROPOSED_NEXT, b]
+            return True
         run.waste += 1
-        return -1, 0, 0
+        return False
     mass -= run.mass
     entry = find_rise(rises, run.n_rises, mass)
     if entry > 0:
@@ -243,11 +252,15 @@ def _accept(draws: IntArray, b: int, problem: ProblemArrays, state: RunState, se
     i = rises[entry].index
     run.waste += 2
     if rises[entry].floor + mass >= weights[i].value:
-        return -1, 0, 0
+        return False
     pair = i
     if not settings.tabular_columns:
-        pair = _draw(problem.columns, i, uniform(state.seeds[_RISEN_PAIR], key))
-    return i, pair, _draw(problem.transitions, pair, uniform(state.seeds[_RISEN_NEXT], key))
+        pair = draw(problem.columns, i, uniform(state.seeds[row + 1], key))
+    draws[row, b] = i
+    draws[row + 1, b] = pair
+    if row == _J:
+        draws[_NEXT_2, b] = draw(problem.transitions, pair, uniform(state.seeds[_NEXT_2], key))
+    return True
 
 
 @jit_melted
@@ -264,9 +277,10 @@ def _value(rows: ValueRows, player: ValuePlayer, row_kind: int, x: int) -> float
 def _advantage(problem: ProblemArrays, state: RunState, settings: Record, pair: int, y: int) -> float:
     """c_w(x, a) − (u_λ(x) − γ u_λ(y))/(1−γ)."""
     w = state.cost_weights
+    first = pair * problem.cost_stride
     cost = 0.0
     for c in range(w.shape[1]):
-        cost += problem.costs[pair * w.shape[1] + c] * w[0, c]
+        cost += problem.costs[first + c] * w[0, c]
     here = _value(problem.rows, state.player, settings.row_kind, pair // settings.n_actions)
     there = _value(problem.rows, state.player, settings.row_kind, y)
     scale = state.player.numbers[0].scale / (1.0 - settings.discount)
@@ -330,17 +344,18 @@ def _cost_ascent(problem: ProblemArrays, w: FloatArray, settings: Record, pair: 
     Over the simplex the paper's shift of g by −2 cancels in the normalisation.
     """
     n = w.shape[1]
+    first = pair * problem.cost_stride
     total = 0.0
     for c in range(n):
         w[1, c] += w[0, c]
     if settings.cost_ball:
         for c in range(n):
-            w[0, c] += settings.cost_step * (problem.costs[pair * n + c] - problem.expert[c])
+            w[0, c] += settings.cost_step * (problem.costs[first + c] - problem.expert[c])
             total += w[0, c] * w[0, c]
         total = max(sqrt(total), 1.0)
     else:
         for c in range(n):
-            factor = _exponential(settings.cost_step * (problem.costs[pair * n + c] - problem.expert[c]))
+            factor = _exponential(settings.cost_step * (problem.costs[first + c] - problem.expert[c]))
             w[0, c] = max(w[0, c] * factor, SMALLEST)
             total += w[0, c]
     scale = 1.0 / total
@@ -384,23 +399,17 @@ def advance(
     sampler, player = state.sampler, state.player
     run, value_run = sampler.numbers[0], player.numbers[0]
     draws = tape.draws
-    b = proposal = BLOCK
+    at_round = at_j = at_k = BLOCK - 1
     for done in range(n_rounds):
-        if b == BLOCK:
+        at_round += 1
+        if at_round == BLOCK:
             _fill_rounds(tape, problem, state, settings)
-            b = 0
-        i, pair, y, start = draws[_I, b], draws[_PAIR, b], draws[_NEXT, b], draws[_START, b]
-        b += 1
-        j = k = -1
-        while k < 0:
-            if proposal == BLOCK:
-                _fill_proposals(tape, problem, state, settings)
-                proposal = 0
-            k, pair_3, y_3 = _accept(draws, proposal, problem, state, settings)
-            proposal += 1
-            if j < 0:
-                j, pair_2, y_2 = k, pair_3, y_3
-                k = -1
+            at_round = 0
+        at_j = _next_accepted(tape, _J, at_j, problem, state, settings)
+        at_k = _next_accepted(tape, _K, at_k, problem, state, settings)
+        start, i, pair, y = draws[_START, at_round], draws[_I, at_round], draws[_PAIR, at_round], draws[_NEXT, at_round]
+        j, pair_2, y_2 = draws[_J, at_j], draws[_PAIR_2, at_j], draws[_NEXT_2, at_j]
+        k, pair_3 = draws[_K, at_k], draws[_PAIR_3, at_k]
         if done < record.shape[0]:
             for c, value in enumerate((i, pair, y, start, j, pair_2, y_2, k, pair_3)):
                 record[done, c] = value
@@ -419,6 +428,6 @@ def advance(
         value_run.until_rebase -= 1
         if wants_rebuild(sampler.weights.size, run):
             rebuild(sampler, settings.headroom)
-            proposal = BLOCK
+            at_j = at_k = BLOCK - 1
         if wants_rebase(value_run):
             rebase(player)

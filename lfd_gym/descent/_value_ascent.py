@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym._jit import Record, jit_melted, jit_raw
+from lfd_gym.descent._prefetch import aligned_zeros
 from lfd_gym.validation import FloatArray, IntArray
 
 IDENTITY, SPARSE, DENSE = 0, 1, 2
@@ -51,7 +52,7 @@ class ValuePlayer(NamedTuple):
 def zero_player(n: int, kind: int) -> ValuePlayer:
     """Return λ = 0 in n dimensions."""
     player = ValuePlayer(
-        np.zeros(0 if kind == DENSE else n, ENTRY), np.zeros((2, n if kind == DENSE else 0)), np.zeros(1, PLAYER)
+        aligned_zeros(0 if kind == DENSE else n, ENTRY), np.zeros((2, n if kind == DENSE else 0)), np.zeros(1, PLAYER)
     )
     player.numbers["scale"] = 1.0
     player.numbers["until_rebase"] = _ROUNDS_PER_ENTRY * n

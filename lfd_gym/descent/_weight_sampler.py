@@ -26,12 +26,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym._jit import Record, jit_melted, jit_raw
-from lfd_gym.validation import FloatArray, IntArray
+from lfd_gym.descent._prefetch import aligned_zeros
+from lfd_gym.validation import IntArray
 
-#: value: v_i; base: b_i; ceiling: top of the envelope of i; since: clock up to which the average is settled.
-WEIGHT = np.dtype([("value", "f8"), ("base", "f8"), ("ceiling", "f8"), ("since", "f8")])
-#: Slot k of the table yields k with probability ``threshold``, else ``alias``.
-SLOT = np.dtype([("threshold", "f8"), ("alias", "i8")])
+#: All there is of weight i, in one cache line. value: v_i; base: b_i; ceiling: top of the envelope; since: clock up to
+#: which the average is settled; sum: settled part of it. Slot i of the table yields i with probability ``threshold``,
+#: else ``alias``.
+WEIGHT = np.dtype(
+    [(name, "f8") for name in ("value", "base", "ceiling", "sum", "since", "threshold")]
+    + [("alias", "i8"), ("unused", "i8")]
+)
 #: cumulative: mass of this entry and of all before it.
 RISE = np.dtype([("index", "i8"), ("floor", "f8"), ("cumulative", "f8")])
 #: total: S; peak: largest S since the rebuild; clock: R; mass: Σ b_i; excess: mass of the journal.
@@ -53,11 +57,9 @@ _ROUNDS_PER_WEIGHT = 16
 
 
 class WeightSampler(NamedTuple):
-    """The arrays of a sampler over n weights; ``sums`` holds the settled part of Σ_n θ_n."""
+    """The arrays of a sampler over n weights."""
 
     weights: NDArray[np.void]
-    sums: FloatArray
-    slots: NDArray[np.void]
     rises: NDArray[np.void]
     stack: IntArray
     numbers: NDArray[np.void]
@@ -65,11 +67,9 @@ class WeightSampler(NamedTuple):
 
 def uniform_sampler(n: int, headroom: float) -> WeightSampler:
     """Return a sampler of ``n`` equal weights."""
-    weights = np.zeros(n, WEIGHT)
+    weights = aligned_zeros(n, WEIGHT)
     weights["value"] = 1.0 / n
-    sampler = WeightSampler(
-        weights, np.zeros(n), np.zeros(n, SLOT), np.zeros(n + 2, RISE), np.zeros(n, np.int64), np.zeros(1, SAMPLER)
-    )
+    sampler = WeightSampler(weights, np.zeros(n + 2, RISE), np.zeros(n, np.int64), np.zeros(1, SAMPLER))
     rebuild(sampler, headroom)
     return sampler
 
@@ -77,9 +77,9 @@ def uniform_sampler(n: int, headroom: float) -> WeightSampler:
 @jit_raw
 def settle(sampler: WeightSampler) -> None:
     """Bring every average up to the clock and restart the clock."""
-    weights, sums, clock = sampler.weights, sampler.sums, sampler.numbers[0].clock
+    weights, clock = sampler.weights, sampler.numbers[0].clock
     for i in range(weights.size):
-        sums[i] += weights[i].value * (clock - weights[i].since)
+        weights[i].sum += weights[i].value * (clock - weights[i].since)
         weights[i].since = 0.0
     sampler.numbers[0].clock = 0.0
 
@@ -113,14 +113,14 @@ def rebuild(sampler: WeightSampler, headroom: float) -> None:
 @jit_raw
 def _build_table(sampler: WeightSampler, scale: float) -> None:
     """Vose's construction. Slots still to be filled grow from the front of ``stack``, overfull ones from the back."""
-    weights, slots, stack = sampler.weights, sampler.slots, sampler.stack
+    weights, stack = sampler.weights, sampler.stack
     n = weights.size
     n_low = 0
     first_high = n
     for i in range(n):
         share = weights[i].base * scale
-        slots[i].threshold = share
-        slots[i].alias = i
+        weights[i].threshold = share
+        weights[i].alias = i
         if share < 1.0:
             stack[n_low] = i
             n_low += 1
@@ -131,16 +131,16 @@ def _build_table(sampler: WeightSampler, scale: float) -> None:
         n_low -= 1
         low = stack[n_low]
         high = stack[first_high]
-        slots[low].alias = high
-        left = (slots[high].threshold + slots[low].threshold) - 1.0
-        slots[high].threshold = left
+        weights[low].alias = high
+        left = (weights[high].threshold + weights[low].threshold) - 1.0
+        weights[high].threshold = left
         if left < 1.0:
             first_high += 1
             stack[n_low] = high
             n_low += 1
     # What is left over is full up to rounding.
     for k in range(n_low):
-        slots[stack[k]].threshold = 1.0
+        weights[stack[k]].threshold = 1.0
 
 
 @jit_melted
@@ -161,7 +161,7 @@ def set_weight(sampler: WeightSampler, i: int, value: float, headroom: float) ->
     weight = sampler.weights[i]
     run = sampler.numbers[0]
     old = weight.value
-    sampler.sums[i] += old * (run.clock - weight.since)
+    weight.sum += old * (run.clock - weight.since)
     weight.since = run.clock
     weight.value = value
     run.total += value - old

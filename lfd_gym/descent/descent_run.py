@@ -128,16 +128,18 @@ class DescentRun:
     def averages(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return θ̂, λ̂ and ŵ, averages over all rounds."""
         theta, lam, w = self.descent.sums()
-        if self.problem.cost_class == "simplex":
-            w /= w.sum()
-        else:
-            w /= self.iteration
-        return theta / theta.sum(), lam / self.iteration, w
+        theta /= theta.sum()
+        lam /= self.iteration
+        w /= w.sum() if self.problem.cost_class == "simplex" else self.iteration
+        return theta, lam, w
 
     def tail_average(self) -> FloatArray:
         """Return the average of θ over the later rounds: the last half, or the last one or two epochs."""
-        tail = np.maximum(self.descent.sums()[0] - self._marks[0], 0.0)
-        return np.asarray(tail / tail.sum())
+        tail = self.descent.sums()[0]
+        tail -= self._marks[0]
+        np.maximum(tail, 0.0, out=tail)
+        tail /= tail.sum()
+        return tail
 
     def residual(self) -> float:
         """Return the saddle-point residual of the averages; needs the model."""

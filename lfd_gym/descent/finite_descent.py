@@ -12,20 +12,20 @@ from lfd_gym._splitmix import draw_seeds
 from lfd_gym.descent._kernels import (
     COUNTERS,
     N_STREAMS,
-    OUTCOME,
     SETTINGS,
-    OutcomeTable,
     ProblemArrays,
     RunState,
     advance,
     blank_tape,
 )
+from lfd_gym.descent._outcome_table import empty_table, outcome_table
+from lfd_gym.descent._prefetch import aligned_zeros
 from lfd_gym.descent._value_ascent import DENSE, IDENTITY, SPARSE, ValueRows, zero_player
 from lfd_gym.descent._weight_sampler import HEADROOM, temper, uniform_sampler
 from lfd_gym.descent.step_sizes import StepSizes, value_domain_radius
 from lfd_gym.features.occupancy_features import FiniteOccupancyFeatures
 from lfd_gym.features.value_features import FiniteValueFeatures, TabularValueFeatures
-from lfd_gym.model.generative_model import AliasTable, TabularModel
+from lfd_gym.model.generative_model import TabularModel
 from lfd_gym.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.validation import FloatArray, IntArray
 
@@ -51,11 +51,11 @@ class FiniteOracle:
         self.row_kind, rows = _value_rows(values)
         self.tabular_columns = not isinstance(columns, FiniteOccupancyFeatures)
         self.arrays = ProblemArrays(
-            costs=np.ascontiguousarray(costs).ravel(),
+            *_cost_rows(costs),
             expert=problem.expert_feature_expectations,
-            columns=_packed(columns.table) if isinstance(columns, FiniteOccupancyFeatures) else _no_table(),
-            transitions=_packed(model.transition_table),
-            initial=_packed(model.initial_table),
+            columns=outcome_table(columns.table) if isinstance(columns, FiniteOccupancyFeatures) else empty_table(),
+            transitions=outcome_table(model.transition_table),
+            initial=outcome_table(model.initial_table),
             rows=rows,
         )
 
@@ -137,8 +137,8 @@ class FiniteDescent:
     def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return the sums of the iterates θ_n, λ_n and w_n so far, leaving the run as it is."""
         sampler, player = self.state.sampler, self.state.player
-        clock = sampler.numbers["clock"][0]
-        theta = sampler.sums + sampler.weights["value"] * (clock - sampler.weights["since"])
+        weights = sampler.weights
+        theta = weights["sum"] + weights["value"] * (sampler.numbers["clock"][0] - weights["since"])
         if self.oracle.row_kind == DENSE:
             values = player.dense[1].copy()
         else:
@@ -166,17 +166,13 @@ class FiniteDescent:
             array[...] = stored
 
 
-def _packed(table: AliasTable) -> OutcomeTable:
-    """Put what a draw reads of a slot side by side."""
-    slots = np.empty(table.outcomes.size, OUTCOME)
-    slots["threshold"] = table.thresholds
-    slots["outcome"] = table.outcomes
-    slots["alias"] = table.aliases
-    return OutcomeTable(table.offsets.astype(np.int64), slots)
-
-
-def _no_table() -> OutcomeTable:
-    return OutcomeTable(np.zeros(1, np.int64), np.zeros(0, OUTCOME))
+def _cost_rows(costs: FloatArray) -> tuple[FloatArray, int]:
+    """Return C row after row and the distance between rows. Rows of up to a cache line lie in one, hence the gaps."""
+    n = costs.shape[1]
+    stride = 2 ** (n - 1).bit_length() if n <= 8 else n
+    rows = aligned_zeros(costs.shape[0] * stride, np.dtype(np.float64))
+    rows.reshape(-1, stride)[:, :n] = costs
+    return rows, stride
 
 
 def _value_rows(features: FiniteValueFeatures | TabularValueFeatures) -> tuple[int, ValueRows]:

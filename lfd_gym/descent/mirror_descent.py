@@ -392,8 +392,8 @@ def _held_signals(active: bool) -> Iterator[list[int]]:
 def _solution(run: DescentRun, options: _Options, seconds: float) -> MirrorDescentSolution:
     problem = run.problem
     theta, lam, w = run.averages()
+    residual = None if problem.mdp is None else problem.saddle_point_residual(theta, lam, w)
     policy_weights = theta if options.schedule == "paper" else run.tail_average()
-    residual = None if problem.mdp is None else run.residual()
     first_draws = N_DRAWS if options.schedule == "practical" else 0
     return MirrorDescentSolution(
         policy=_policy(problem, policy_weights),

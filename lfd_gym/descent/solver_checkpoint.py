@@ -23,7 +23,7 @@ from lfd_gym.features.value_features import FiniteValueFeatures
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.saddle.saddle_point import SaddlePointProblem
 
-_VERSION = 2
+_VERSION = 3
 _N_PROBES = 64
 _DESCRIPTION = "description"
 
