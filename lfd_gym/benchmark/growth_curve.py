@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _REPEATS = 5
+_ROUNDS_PER_COLUMN = 100
 BELLMAN_UPDATE = "Bellman update"
 
 
@@ -63,7 +64,8 @@ def _points_of_grid(size: int, n_iterations: int, discount: float) -> Iterator[G
         value_domain="box",
     )
     rng = np.random.default_rng(0)
-    horizon = _REPEATS * n_iterations
+    # Steps of a run that is long enough for this many columns: with longer ones, weights rise and fall beyond reason.
+    horizon = max(_REPEATS * n_iterations, _ROUNDS_PER_COLUMN * problem.n_occupancy_features)
     steps = {
         "paper": paper_steps(problem, horizon),
         "practical": practical_steps(problem, horizon, estimate_gradient_norms(problem, model, 1, rng)),
