@@ -26,6 +26,7 @@ from reference_mirror_descent import (
 )
 
 from lfd_gym.descent._kernels import DRAWS
+from lfd_gym.descent._weight_sampler import HEADROOM, set_weight
 from lfd_gym.descent.step_sizes import GradientNorms, practical_steps
 
 # -- the compiled rounds are the literal ones ------------------------------------------------------------------------
@@ -158,43 +159,77 @@ def test_gradients_are_unbiased_by_enumeration(schedule, value_domain, cost_clas
     np.testing.assert_allclose(found[2], -exact_w, atol=1e-12)
 
 
-def frozen_record(problem, n_rounds=200_000, schedule="practical", n_before=300):
-    """Run a while, then draw rounds without moving; return the record and the iterates."""
+def stale_descent(problem, schedule="practical", n_before=300):
+    """A run that no longer moves, whose sampler is out of date.
+
+    The weights are moved away from those of which it has its table, up and down, and it may not make a new one:
+    proposals are rejected, and others come from the journal of rises.
+    """
     steps = some_steps(problem, schedule, 30 * n_before, np.random.default_rng(0))
     descent = new_descent(problem, steps, seed=5)
     descent.advance(n_before)
+    sampler = descent.state.sampler
+    factors = np.exp(np.linspace(-1.0, 1.0, sampler.weights.size))
+    for i, value in enumerate(sampler.weights["value"] * factors):
+        set_weight(sampler, i, value, HEADROOM)
+    numbers = sampler.numbers[0]
+    numbers["until_rebuild"], numbers["waste"] = 2**60, -(2**60)
+    assert 0.1 < numbers["excess"] / (numbers["excess"] + numbers["mass"]) < 0.9
     descent.set_steps(dataclasses.replace(steps, occupancy=0.0, value=0.0, cost=0.0))
+    return descent
+
+
+def recorded(descent, n_rounds):
+    """Draw rounds of a stale run, some by proposals that were rejected or from the journal."""
     record = np.zeros((n_rounds, len(DRAWS)), np.int64)
     descent.advance(n_rounds, record)
-    return record, descent.current()
+    assert descent.state.sampler.numbers["n_rises"] > 0  # there was no rebuild
+    assert descent.state.sampler.numbers["waste"] + 2**60 > 0.1 * n_rounds
+    return record
+
+
+def test_every_draw_has_its_own_stream():
+    problem = two_states_with_self_loops()
+    i, j, k = ["i", "pair", "next"], ["j", "pair_2", "next_2"], ["k", "pair_3"]
+    changed_by_stream = [["start"], i, i[1:], i[2:], j, j[1:], j[2:], k, k[1:], j, k]
+    before = recorded(stale_descent(problem), 3000)
+    assert stale_descent(problem).state.seeds.size == len(changed_by_stream)
+    for stream, names in enumerate(changed_by_stream):
+        descent = stale_descent(problem)
+        descent.state.seeds[stream] += np.uint64(1)
+        changed = (recorded(descent, 3000) != before).any(axis=0)
+        assert [name for name, differs in zip(DRAWS, changed, strict=True) if differs] == names, stream
 
 
 @pytest.mark.parametrize("schedule", ["paper", "practical"])
 def test_the_kernel_draws_from_the_right_distributions(schedule):
     problem = two_states_with_self_loops()
-    record, (theta, _, _) = frozen_record(problem, schedule=schedule)
+    descent = stale_descent(problem, schedule)
+    record, theta = recorded(descent, 1_000_000), descent.current()[0]
     columns = dict(zip(DRAWS, record.T, strict=True))
     phi, transitions = problem.occupancy_features.matrix.toarray(), problem.mdp.transitions.toarray()
-    values = [
-        chi_square(columns["i"], np.full(3, 1 / 3)),
-        chi_square(columns["start"], problem.mdp.initial_distribution),
-        chi_square(columns["j"], theta),
-        chi_square(columns["k"], theta),
-        chi_square(3 * columns["j"] + columns["k"], np.outer(theta, theta).ravel()),  # independent of each other
-        chi_square(3 * columns["i"] + columns["j"], np.outer(np.full(3, 1 / 3), theta).ravel()),
-    ]
-    for index, pair, successor in (("i", "pair", "next"), ("j", "pair_2", "next_2")):
-        for column in range(3):
-            chosen = columns[index] == column
-            assert chosen.sum() > 1000
-            joint = phi[:, [column]] * transitions
-            values.append(chi_square(2 * columns[pair][chosen] + columns[successor][chosen], joint.ravel()))
+    uniform = np.full(3, 1 / 3)
+    pairs = {"i": (uniform[:, None] * phi.T).ravel(), "j": (theta[:, None] * phi.T).ravel()}
+    pairs["k"] = pairs["j"]
+    drawn = {
+        index: 4 * columns[index] + columns[pair] for index, pair in (("i", "pair"), ("j", "pair_2"), ("k", "pair_3"))
+    }
+    values = [chi_square(columns["start"], problem.mdp.initial_distribution)]
+    for index, successor in (("i", "next"), ("j", "next_2")):
+        joint = pairs[index][:, None] * np.tile(transitions, (3, 1))
+        values.append(chi_square(2 * drawn[index] + columns[successor], joint.ravel()))
+    for one, other in (("i", "j"), ("i", "k"), ("j", "k")):  # independent of each other
+        values.append(chi_square(12 * drawn[one] + drawn[other], np.outer(pairs[one], pairs[other]).ravel()))
+    for one, other in (("next", "next_2"), ("start", "next"), ("start", "next_2")):
+        seen = [np.bincount(columns[name], minlength=2) / len(record) for name in (one, other)]
+        values.append(chi_square(2 * columns[one] + columns[other], np.outer(*seen).ravel()))
     assert min(values) > 1e-4, values
 
 
 def test_the_sampler_draws_exactly_after_rises_and_falls():
     problem, _ = gridworld_problem(size=4, value_radius=10.0)
-    record, (theta, _, _) = frozen_record(problem, n_rounds=300_000, n_before=3000)
+    descent = stale_descent(problem, n_before=3000)
+    record, theta = recorded(descent, 300_000), descent.current()[0]
     assert theta.max() > 3 * theta.mean()
     assert chi_square(record[:, DRAWS.index("j")], theta) > 1e-4
     assert chi_square(record[:, DRAWS.index("k")], theta) > 1e-4
@@ -202,7 +237,8 @@ def test_the_sampler_draws_exactly_after_rises_and_falls():
 
 def test_mean_gradients_of_recorded_draws_are_the_exact_ones():
     problem = two_states_with_self_loops()
-    record, (theta, lam, w) = frozen_record(problem, n_rounds=6_000)
+    descent = stale_descent(problem)
+    record, (theta, lam, w) = recorded(descent, 6_000), descent.current()
     steps = practical_steps(problem, 1000, GradientNorms(1.0, 1.0))
     exact = problem.gradients(theta, lam, w)
     rounds = [Draws(*row) for row in record]

@@ -8,6 +8,7 @@ from test_generative_model import probability_vectors, table_of
 
 from lfd_gym.descent import _outcome_table
 from lfd_gym.descent._outcome_table import draw, outcome_table
+from lfd_gym.model.generative_model import AliasTable
 
 
 def masses_of(table, row, n_outcomes):
@@ -60,12 +61,15 @@ def test_the_width_is_the_common_length(sizes, width):
 def test_draws_come_as_often_as_the_probabilities_say(rows, seed):
     table = outcome_table(table_of(rows))
     row = np.random.default_rng(seed).integers(len(rows))
-    n = 20_000
+    size = rows[row].size
+    # Numbers on a grid: an outcome errs by at most one for each interval it owns, one in each of the row's own slots
+    # and of the slots that one of these refers to.
+    n_references = int((table.slots["outcome"][row * table.width : (row + 1) * table.width] < 0).sum())
+    n_intervals = table.width - n_references + n_references * size
+    n = 50 * n_intervals
     drawn = [draw(table, row, (k + 0.5) / n) for k in range(n)]
-    counts = np.bincount(np.array(drawn) - 10, minlength=rows[row].size)
-    # An outcome owns at most one interval of numbers in each slot, and in each slot that one refers to.
-    n_intervals = table.width * max(1, rows[row].size)
-    assert np.abs(counts - n * rows[row]).max() <= 2 * n_intervals
+    counts = np.bincount(np.array(drawn) - 10, minlength=size)
+    assert np.abs(counts - n * rows[row]).max() <= n_intervals
 
 
 def test_extreme_numbers_stay_inside_the_row():
@@ -77,7 +81,14 @@ def test_extreme_numbers_stay_inside_the_row():
         assert draw(table, row, 1 - 2.0**-53) == 10 + size - 1
 
 
+def test_distributions_without_outcomes_are_refused():
+    offsets = np.array([0, 2, 2])
+    table = AliasTable(offsets, np.array([0, 1]), np.array([0.5, 0.5]))
+    with pytest.raises(ValueError, match="distribution 1 has no outcomes"):
+        outcome_table(table)
+
+
 def test_more_slots_than_references_can_name_are_refused(monkeypatch):
     monkeypatch.setattr(_outcome_table, "_MOST_SLOTS", 10)
-    with pytest.raises(ValueError, match=r"up to 2\*\*31 successors of pairs, this one has 12"):
+    with pytest.raises(ValueError, match=r"at most 2\*\*31 slots, these distributions need 12"):
         outcome_table(table_of([np.full(3, 1 / 3)] * 4))

@@ -64,7 +64,7 @@ def _points_of_grid(size: int, n_iterations: int, discount: float) -> Iterator[G
         value_domain="box",
     )
     rng = np.random.default_rng(0)
-    # Steps of a run that is long enough for this many columns: with longer ones, weights rise and fall beyond reason.
+    # The steps of a run that is long enough for so many columns: longer steps make weights rise and fall wildly.
     horizon = max(_REPEATS * n_iterations, _ROUNDS_PER_COLUMN * problem.n_occupancy_features)
     steps = {
         "paper": paper_steps(problem, horizon),

@@ -75,8 +75,8 @@ COUNTERS = np.dtype([("iteration", "i8"), ("for_j", "i8"), ("for_k", "i8")])
 _START, _I, _PAIR, _NEXT, _J, _PAIR_2, _NEXT_2, _K, _PAIR_3 = range(9)
 _N_ROWS = 9
 #: More streams. Those of j and k are counted by proposals, the others by rounds.
-_ACCEPT_J, _ACCEPT_K = range(9, 11)
-N_STREAMS = 11
+_ACCEPT_J, _ACCEPT_K = _N_ROWS, _N_ROWS + 1
+N_STREAMS = _N_ROWS + 2
 
 BLOCK = 32
 #: A larger rise in one round would overflow; it also puts all other weights on their floor.

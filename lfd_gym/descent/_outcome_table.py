@@ -43,9 +43,11 @@ def empty_table() -> OutcomeTable:
 def outcome_table(table: AliasTable) -> OutcomeTable:
     """Return the distributions of ``table`` in this layout."""
     sizes = np.diff(table.offsets)
+    if (sizes < 1).any():
+        raise ValueError(f"distribution {np.argmin(sizes)} has no outcomes")
     width, n_slots = _width(sizes)
-    if n_slots >= _MOST_SLOTS:
-        raise ValueError(f"a model may have up to 2**31 successors of pairs, this one has {table.outcomes.size}")
+    if n_slots > _MOST_SLOTS:
+        raise ValueError(f"a table has at most 2**31 slots, these distributions need {n_slots}")
     slots = np.zeros(n_slots, SLOT)
     _fill(*table.arrays, width, slots)
     return OutcomeTable(slots, width)

@@ -35,7 +35,7 @@ prefetch = intrinsic(_prefetch)
 
 
 def aligned_zeros(n: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Return a vector of zeros that starts with a cache line: items of half a line then lie in one line, not in two."""
+    """Return a vector of zeros that starts with a cache line, so that items of a line, or a half, lie in one line."""
     size = n * dtype.itemsize
     memory = np.zeros(size + _CACHE_LINE, np.uint8)
     start = -memory.ctypes.data % _CACHE_LINE

@@ -162,14 +162,19 @@ class FiniteDescent:
         for name, array in self.arrays().items():
             stored = arrays[name]
             if stored.shape != array.shape or stored.dtype != array.dtype:
-                raise ValueError(f"the checkpoint's {name} has shape {stored.shape}, this problem's {array.shape}")
+                raise ValueError(
+                    f"the checkpoint's {name} has shape {stored.shape} and dtype {stored.dtype}, "
+                    f"this problem's {array.shape} and {array.dtype}"
+                )
             array[...] = stored
 
 
 def _cost_rows(costs: FloatArray) -> tuple[FloatArray, int]:
     """Return C row after row and the distance between rows. Rows of up to a cache line lie in one, hence the gaps."""
     n = costs.shape[1]
-    stride = 2 ** (n - 1).bit_length() if n <= 8 else n
+    if n > 8:
+        return np.ascontiguousarray(costs, dtype=np.float64).ravel(), n
+    stride = 2 ** (n - 1).bit_length()
     rows = aligned_zeros(costs.shape[0] * stride, np.dtype(np.float64))
     rows.reshape(-1, stride)[:, :n] = costs
     return rows, stride
