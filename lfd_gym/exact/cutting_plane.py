@@ -127,6 +127,8 @@ class _Search:
         self.planner = FeaturePlanner(problem)
         self.master = bundle_master(problem.cost_class, problem.n_costs)
         self.policies: list[NDArray[np.integer]] = []
+        # Visits to states of the policies that are in the mixture, (S,) each; there are hardly more than n_c of them.
+        self._state_occupancies: dict[int, FloatArray] = {}
         self.upper_bound = np.inf
         self.mixture = np.empty(0)
         self.target = _MASTER_GAP * tolerance
@@ -159,15 +161,18 @@ class _Search:
         useful = cut.lower_bound > self.best.lower_bound or float(weights @ cut.row) < level
         if cut.lower_bound > self._best_queried.lower_bound:
             self._best_queried = _DualPoint(weights, cut.values, cut.lower_bound)
+        self._state_occupancies[len(self.policies)] = cut.state_occupancy
         self.policies.append(cut.actions)
         self.master.add(cut.row)
         self.upper_bound, self.mixture = self.master.best_mixture()
+        self._state_occupancies = {k: each for k, each in self._state_occupancies.items() if self.mixture[k] > 0}
         return useful
 
     def tighten(self) -> bool:
         """Ask for ten times the accuracy; False if that was done too often to help."""
         self.target /= 10
         self.feature_tolerance /= 10
+        self._state_occupancies.clear()
         self._n_tightenings += 1
         return self._n_tightenings <= 3
 
@@ -176,9 +181,11 @@ class _Search:
         mdp = self.problem.mdp
         occupancy = np.zeros((mdp.n_states, mdp.n_actions))
         states = np.arange(mdp.n_states)
-        for weight, actions in zip(self.mixture, self.policies, strict=True):
-            if weight > 0:
-                occupancy[states, actions] += weight * self.planner.state_occupancy(actions, self.feature_tolerance)
+        for k in map(int, np.flatnonzero(self.mixture > 0)):
+            visits = self._state_occupancies.get(k)
+            if visits is None:
+                visits = self.planner.state_occupancy(self.policies[k], self.feature_tolerance)
+            occupancy[states, self.policies[k]] += self.mixture[k] * visits
         # Weights that explain something are preferred to w = 0, which is optimal over the ball whenever α* = 0.
         informative = self.upper_bound - self._best_queried.lower_bound <= max(self.gap, self.target)
         point = self._best_queried if informative else self._trivial

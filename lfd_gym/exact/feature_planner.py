@@ -29,12 +29,15 @@ class Cut:
         (n_c,) ρ(π) − ρ of that policy: ⟨w', row⟩ ≥ g(w') for every w'.
     lower_bound
         A certified lower bound of g(w).
+    state_occupancy
+        (S,) how often the policy visits each state.
     """
 
     actions: NDArray[np.integer]
     values: FloatArray
     row: FloatArray
     lower_bound: float
+    state_occupancy: FloatArray
 
 
 class FeaturePlanner:
@@ -67,6 +70,7 @@ class FeaturePlanner:
             values=plan.values,
             row=policy_costs(problem.cost_features, plan.actions, state_occupancy) - problem.expert,
             lower_bound=lower_value - float(cost_weights @ problem.expert),
+            state_occupancy=state_occupancy,
         )
 
     def state_occupancy(self, actions: NDArray[np.integer], tolerance: float) -> FloatArray:

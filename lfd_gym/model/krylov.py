@@ -49,12 +49,19 @@ def frozen(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
 
 
 class ChainSolver:
-    """Approximate solutions x of (I − W) x = r for W = γP_π, or its transpose (``distribution``)."""
+    """Approximate solutions x of (I − W) x = r for W = γP_π, or its transpose (``distribution``).
+
+    Attributes
+    ----------
+    slow
+        Whether fixed-point steps were too slow for the last one.
+    """
 
     def __init__(self, discount: float, n_states: int, distribution: bool) -> None:
         self.discount = discount
         self.distribution = distribution
         self.work = np.empty((9, n_states))
+        self.slow = False
 
     def solve(
         self,
@@ -69,7 +76,8 @@ class ChainSolver:
         total, part, *_ = self.work
         total[:] = 0.0
         size = fixed_point_steps(*chain, residual, total, part, target, self.distribution)
-        if size <= target:
+        self.slow = size > target
+        if not self.slow:
             return total
         # Fixed-point steps are sure to get there with this many products: no method may use more.
         n_steps = math.ceil(math.log(target / size) / math.log(self.discount))

@@ -17,11 +17,13 @@ error of at most γ‖r‖₁/(1−γ) after one more application. What rounding
 well as it pays: to a residual of (1−γ) times what it was, at most 0.1 (0.1 throughout does twice the work at γ = 0.999,
 and no less at 0.99), and at once to the accuracy asked for when the policy did not change. `krylov.ChainSolver` takes
 fixed-point steps, as modified policy iteration does, where these are quick, and BiCGStab elsewhere, preconditioned by
-the basins of the chain (`basins`). Without a warm start, two steps of value iteration come first; where they are slow,
-a few Gauss–Seidel sweeps from above V* replace them: where values spread from a goal, policy iteration alone needs as
-many improvements as the goal is far away. As measured on gridworlds and sparse random MDPs of 128² and 256² states at
-γ = 0.95 and 0.99, this is faster than value iteration with or without Gauss–Seidel, modified policy iteration, and
-BiCGStab alone or preconditioned by symmetric Gauss–Seidel.
+the basins of the chain (`basins`). One improvement moves a front of changes by one state; where chains are slow, two
+Gauss–Seidel sweeps after each large change save a third of the improvements, half of the time at γ = 0.999 and nothing
+at 0.9. Four sweeps do about the same; on random transitions sweeps would double the time. Without a warm start, two
+steps of value iteration come first; where they are slow, a few Gauss–Seidel sweeps from above V* replace them: where
+values spread from a goal, policy iteration alone needs as many improvements as the goal is far away. As measured on
+gridworlds and sparse random MDPs of 128² and 256² states at γ = 0.95 and 0.99, this is faster than value iteration with
+or without Gauss–Seidel, modified policy iteration, and BiCGStab alone or preconditioned by symmetric Gauss–Seidel.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ Weights = tuple[NDArray[np.unsignedinteger], NDArray[np.unsignedinteger], FloatA
 
 _UNIT_ROUNDOFF = 2.0**-53
 _FIRST_SWEEPS = 4
+_MANY_CHANGES = 0.01
 # Up to this size everything is solved to rounding, whatever the tolerance: it costs tens of microseconds more.
 _SMALL = 100
 _EXACT = 1e-100  # not zero: the values of a zero cost would be halved until they underflow
@@ -108,6 +111,7 @@ def plan(
             planner.improve()
             return planner.result()
         planner.evaluate(forcing, accuracy)
+        planner.spread()
         planner.improve()
 
 
@@ -188,6 +192,12 @@ class _Planner:
             target = max(target, forcing * self.span)
         self.values += self.system.solve(*self.chain, self.residual, target)
         self.n_improvements += 1
+
+    def spread(self) -> None:
+        """After a large change of policy in a slow chain, let other states follow its gains by Gauss–Seidel sweeps."""
+        if self.system.slow and self.n_changed > _MANY_CHANGES * self.values.size:
+            for backward in (False, True):
+                kernels.sweep(*self.rows, self.cost, self.discount, self.values, backward)
 
     def result(self) -> Plan:
         """Return the middle of the certified interval."""
