@@ -14,7 +14,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 from imitation.data import rollout
-from report_rows import Row, print_rows
+from report_rows import Row, run_benchmark
 from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -95,4 +95,4 @@ def median_times(*works: Callable[[], Any]) -> list[tuple[float, Any]]:
 
 
 if __name__ == "__main__":
-    print_rows(main())
+    run_benchmark(main, __doc__)

@@ -6,7 +6,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from report_rows import Row, print_rows
+from report_rows import Row, run_benchmark
 
 import lfd_gym as lfd
 from lfd_gym.validation import IntArray
@@ -83,4 +83,4 @@ def main() -> list[Row]:
 
 
 if __name__ == "__main__":
-    print_rows(main())
+    run_benchmark(main, __doc__)

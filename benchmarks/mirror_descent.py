@@ -19,7 +19,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from report_rows import Row, print_rows
+from report_rows import Row, run_benchmark
 
 import lfd_gym as lfd
 from lfd_gym.descent._kernels import DRAWS
@@ -159,4 +159,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["memory"]:
         peak_memory_of_a_run()
     else:
-        print_rows(main())
+        run_benchmark(main, __doc__)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import quantecon
 import scipy.sparse as sp
-from report_rows import Row, print_rows
+from report_rows import Row, run_benchmark
 from scipy.sparse.linalg import splu
 
 from lfd_gym import FiniteMDP
@@ -186,4 +186,4 @@ if __name__ == "__main__":
     if sys.argv[1:] == ["million"]:
         million_states()
     else:
-        print_rows(main())
+        run_benchmark(main, __doc__)

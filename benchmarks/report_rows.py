@@ -1,6 +1,7 @@
 """The rows every benchmark prints: a ratio to a named reference measured in the same run, and the error reached."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 
@@ -60,3 +61,11 @@ def print_rows(rows: Sequence[Row]) -> None:
     widths = [max(len(line[k]) for line in cells) for k in range(len(header))]
     for line in cells:
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+
+
+def run_benchmark(main: Callable[[], Sequence[Row]], description: str) -> None:
+    """Print the rows that ``main`` measures, or the description if the command line asks for help."""
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(description.strip())
+    else:
+        print_rows(main())

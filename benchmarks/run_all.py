@@ -10,6 +10,9 @@ from report_rows import Row, print_rows
 def main() -> int:
     """Import each ``benchmarks/<name>.py`` and call its ``main``; names on the command line choose some of them."""
     folder = Path(__file__).parent
+    if {"-h", "--help"} & set(sys.argv[1:]):
+        print(f"{__doc__}\nusage: run_all.py [NAME ...], a name being that of a file here, as in planning")
+        return 0
     names = sys.argv[1:] or sorted(p.stem for p in folder.glob("*.py") if p.stem not in ("run_all", "report_rows"))
     sys.argv = sys.argv[:1]  # the benchmarks read their own flags from the command line
     rows: list[Row] = []

@@ -4,7 +4,7 @@ import time
 
 import gymnasium as gym
 import numpy as np
-from report_rows import Row, print_rows
+from report_rows import Row, run_benchmark
 from scipy.stats import chi2
 
 from lfd_gym.envs import gridworld_transitions
@@ -67,4 +67,4 @@ def law_pvalue(envs: gym.vector.VectorEnv, episodes: int = 10) -> float:
 
 
 if __name__ == "__main__":
-    print_rows(main())
+    run_benchmark(main, __doc__)

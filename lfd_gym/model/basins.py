@@ -70,20 +70,25 @@ class Basins(NamedTuple):
 Chain = tuple[Indices, Indices, FloatArray]
 
 
-@jit
 def no_basins(n_states: int) -> Basins:
     """Leave the states in their order."""
-    order, none, nothing = np.arange(n_states).astype(np.uint32), np.zeros(1, np.uint32), np.zeros(0)
+    order, none, nothing = np.arange(n_states, dtype=np.uint32), np.zeros(1, np.uint32), np.zeros(0)
     return Basins(order, none, nothing, none, none, nothing, nothing, 0)
 
 
-@jit
-def find_basins(offsets: Indices, successors: Indices, weights: FloatArray, distribution: bool) -> tuple[Basins, Chain]:
-    """Find the basins of a chain, if it flows; return them, and the chain in the new order."""
+def find_basins(
+    offsets: Indices, successors: Indices, weights: FloatArray, distribution: bool
+) -> tuple[Basins, Chain] | None:
+    """Find the basins of a chain; return them and the chain in their order, or nothing if the chain does not flow."""
     following, flows = _most_probable_successors(offsets, successors, weights, distribution)
-    if not flows:
-        basins = no_basins(following.size)
-        return basins, _renumbered(offsets, successors, weights, basins.order)
+    return _basins_along(offsets, successors, weights, distribution, following) if flows else None
+
+
+@jit
+def _basins_along(
+    offsets: Indices, successors: Indices, weights: FloatArray, distribution: bool, following: NDArray[np.uint32]
+) -> tuple[Basins, Chain]:
+    """Return the basins of going to ``following`` from each state, and the chain in their order."""
     basin, depth, n_basins = _basins_and_depths(following)
     if distribution:  # the sweep goes down the flow
         basin = np.uint32(n_basins - 1) - basin

@@ -82,10 +82,13 @@ class ChainSolver:
         # Fixed-point steps are sure to get there with this many products: no method may use more.
         n_steps = math.ceil(math.log(target / size) / math.log(self.discount))
         budget = min(2 + 2 * n_steps, _MAX_PRODUCTS)
-        basins, in_order = no_basins(residual.size), chain
-        if self.discount > _FAR_SIGHTED and n_steps > _LONG:
-            basins, new_chain = find_basins(*chain, self.distribution)
-            in_order = (frozen(new_chain[0]), frozen(new_chain[1]), frozen(new_chain[2]))
+        worth_it = self.discount > _FAR_SIGHTED and n_steps > _LONG
+        found = find_basins(*chain, self.distribution) if worth_it else None
+        if found is None:
+            basins, in_order = no_basins(residual.size), chain
+        else:
+            basins, (new_offsets, new_successors, new_weights) = found
+            in_order = (frozen(new_offsets), frozen(new_successors), frozen(new_weights))
         work = self.work[2:]
         size_reached = bicgstab(*in_order, basins, residual, part, work, target, budget, self.distribution)
         if size_reached > target:
