@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.validation import FloatArray, distribution, finite_array
+from lfd_gym.validation import LARGEST_UNIT, FloatArray, distribution, finite_array
 
 CostClass = Literal["simplex", "ball"]
 
@@ -38,8 +38,8 @@ def check_cost_features(name: str, cost_features: ArrayLike, n_pairs: int) -> Fl
     if features.shape[1] == 0:
         raise ValueError(f"{name} must have at least one column")
     largest = np.abs(features).max(axis=0, initial=0.0)
-    if (largest > 1).any():
-        column = int(np.argmax(largest > 1))
+    if (largest > LARGEST_UNIT).any():
+        column = int(np.argmax(largest > LARGEST_UNIT))
         raise ValueError(
             f"{name} must lie in [-1, 1], but feature {column} reaches {largest[column]}; "
             "lfd_gym.normalise_costs rescales them"

@@ -9,6 +9,8 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 _ROUNDING = 1e-8
+#: Averages of numbers in [−1, 1] may come out as large as this by rounding.
+LARGEST_UNIT = 1 + 1e-12
 
 
 class LfdGymWarning(UserWarning):

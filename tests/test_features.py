@@ -193,6 +193,18 @@ def test_value_features_are_bounded_and_consistent(case, seed):
         np.testing.assert_allclose(features.inner(measure), matrix.T @ measure)
 
 
+def test_rounding_beyond_one_is_allowed_and_more_is_not():
+    mdp = FiniteMDP(np.ones((2, 1)), [1.0], discount=0.5)
+    average = np.full((2, 3), 1.0) @ np.array([[0.3], [0.3], [0.4 + 3e-16]])
+    assert average[0, 0] > 1
+    assert optimal_values(mdp, average).n_features == 1
+    assert FiniteValueFeatures(average[:1]).n_features == 1
+    with pytest.raises(ValueError, match="cost_features must lie in"):
+        optimal_values(mdp, average + 1e-9)
+    with pytest.raises(ValueError, match="matrix must lie in"):
+        FiniteValueFeatures(average[:1] + 1e-9)
+
+
 @FEW
 @given(mdps_with_costs(), st.integers(0, 2**32 - 1))
 def test_value_function_columns_are_the_value_functions(case, seed):

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym.costs import check_cost_features
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.validation import FloatArray, IntArray, finite_array
+from lfd_gym.validation import LARGEST_UNIT, FloatArray, IntArray, finite_array
 
 
 @runtime_checkable
@@ -61,7 +61,7 @@ class FiniteValueFeatures:
         rows.eliminate_zeros()
         if not np.isfinite(rows.data).all():
             raise ValueError("matrix must be finite")
-        if rows.nnz and np.abs(rows.data).max() > 1:
+        if rows.nnz and np.abs(rows.data).max() > LARGEST_UNIT:
             column = int(rows.indices[np.argmax(np.abs(rows.data))])
             raise ValueError(f"matrix must lie in [-1, 1], but column {column} reaches {np.abs(rows.data).max()}")
         self.matrix = rows

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from lfd_gym.features.value_features import TabularValueFeatures, ValueFeatures
 from lfd_gym.saddle.approximation import nearest_occupancy, nearest_values
 from lfd_gym.saddle.saddle_point import SaddlePointProblem
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import LARGEST_UNIT, FloatArray
 
 REQUIRED_COHERENCE = 2.0
 
@@ -107,6 +107,6 @@ def check_bounded(value_features: ValueFeatures, observations: ArrayLike) -> Non
             f"value_features must be finite, but feature {int(np.argwhere(~np.isfinite(rows))[0, 1])} is not"
         )
     largest = np.abs(rows).max(axis=0)
-    if (largest > 1 + 1e-12).any():
+    if (largest > LARGEST_UNIT).any():
         column = int(np.argmax(largest))
         raise ValueError(f"value_features must lie in [-1, 1], but feature {column} reaches {largest[column]}")

@@ -37,7 +37,7 @@ from lfd_gym.features.occupancy_features import (
 from lfd_gym.features.value_features import FiniteValueFeatures, TabularValueFeatures, ValueFeatures, hidden_rows
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.saddle.value_radius import automatic_radius, warn_if_radius_too_small
-from lfd_gym.validation import FloatArray, discount_factor, distribution, finite_array
+from lfd_gym.validation import LARGEST_UNIT, FloatArray, discount_factor, distribution, finite_array
 
 ValueDomain = Literal["ball", "box"]
 #: How far a point may leave its domain, relative to the domain's size.
@@ -113,7 +113,7 @@ class SaddlePointProblem:
             wanted = "at least 2" if self.value_domain == "ball" else "positive"
             raise ValueError(f"value_radius must be {wanted} for the {self.value_domain}, got {self.value_radius}")
         expert = finite_array("expert_feature_expectations", self.expert_feature_expectations, (None,))
-        if np.abs(expert).max(initial=0.0) > 1 + 1e-12:
+        if np.abs(expert).max(initial=0.0) > LARGEST_UNIT:
             raise ValueError(f"expert_feature_expectations must lie in [-1, 1], got {expert}")
         object.__setattr__(self, "expert_feature_expectations", expert)
         object.__setattr__(self, "discount", discount_factor("discount", self.discount))
