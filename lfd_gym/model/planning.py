@@ -18,12 +18,12 @@ well as it pays: to a residual of (1−γ) times what it was, at most 0.1 (0.1 t
 and no less at 0.99), and at once to the accuracy asked for when the policy did not change. `krylov.ChainSolver` takes
 fixed-point steps, as modified policy iteration does, where these are quick, and BiCGStab elsewhere, preconditioned by
 the basins of the chain (`basins`). One improvement moves a front of changes by one state; where chains are slow, two
-Gauss–Seidel sweeps after each large change save a third of the improvements, half of the time at γ = 0.999 and nothing
-at 0.9. Four sweeps do about the same; on random transitions sweeps would double the time. Without a warm start, two
-steps of value iteration come first; where they are slow, a few Gauss–Seidel sweeps from above V* replace them: where
-values spread from a goal, policy iteration alone needs as many improvements as the goal is far away. As measured on
-gridworlds and sparse random MDPs of 128² and 256² states at γ = 0.95 and 0.99, this is faster than value iteration with
-or without Gauss–Seidel, modified policy iteration, and BiCGStab alone or preconditioned by symmetric Gauss–Seidel.
+Gauss–Seidel sweeps after each large change save a third of the improvements, up to half of the time at γ = 0.999, and
+nothing at 0.9. Four sweeps do about the same; on random transitions sweeps would double the time. Without a warm start,
+two steps of value iteration come first; where they are slow, a few Gauss–Seidel sweeps from above V* replace them:
+where values spread from a goal, policy iteration alone needs as many improvements as the goal is far away. As measured
+on gridworlds and sparse random MDPs of 128² and 256² states at γ = 0.95 and 0.99, this is faster than value iteration
+with or without Gauss–Seidel, modified policy iteration, and BiCGStab alone or preconditioned by symmetric Gauss–Seidel.
 """
 
 from __future__ import annotations
