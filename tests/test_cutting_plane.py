@@ -12,6 +12,8 @@ from lfd_gym import FiniteMDP, SaddlePointProblem, one_hot
 from lfd_gym.costs import cost_distance
 from lfd_gym.envs import gridworld_transitions
 from lfd_gym.envs.gridworld import random_state_costs
+from lfd_gym.exact.cutting_plane import _Search
+from lfd_gym.exact.exact_solution import ApprenticeshipProblem
 
 seeds = st.integers(0, 2**32 - 1)
 classes = st.sampled_from(["simplex", "ball"])
@@ -231,3 +233,16 @@ def test_bad_arguments_are_named(argument, value, message):
     arguments = dict(zip(names, random_problem(), strict=True))
     with pytest.raises(ValueError, match=message):
         lfd.solve_cutting_plane(**(arguments | {argument: value}))
+
+
+def test_occupancies_of_the_mixture_are_kept_until_more_accuracy_is_asked_for(monkeypatch):
+    search = _Search(ApprenticeshipProblem.checked(*random_problem(), "simplex"), tolerance=1e-6)
+    search.query(search.master.first_weights)
+    compute, asked = search.planner.state_occupancy, []
+    monkeypatch.setattr(search.planner, "state_occupancy", lambda *args: asked.append(args[1]) or compute(*args))
+    first = search.solution("inaccurate")
+    assert asked == []
+    search.tighten()
+    second = search.solution("inaccurate")
+    assert asked == [search.feature_tolerance]
+    np.testing.assert_allclose(first.occupancy, second.occupancy, atol=1e-7)

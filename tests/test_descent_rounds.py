@@ -105,6 +105,17 @@ def test_pieces_of_a_run_make_the_run(schedule):
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.parametrize("n_costs", [1, 3, 5, 8, 9, 17])
+def test_costs_are_read_however_many_and_in_whatever_order_they_lie(n_costs):
+    problem = two_states_with_self_loops()
+    rng = np.random.default_rng(n_costs)
+    costs = np.asfortranarray(rng.uniform(-1, 1, (4, n_costs)))
+    problem = dataclasses.replace(problem, cost_features=costs, expert_feature_expectations=rng.uniform(-1, 1, n_costs))
+    n_sound, difference = replayed(problem, some_steps(problem, "practical", 300, rng), 300, seed=0)
+    assert n_sound == 300
+    assert difference < 1e-9
+
+
 # -- the gradients are unbiased --------------------------------------------------------------------------------------
 
 

@@ -319,6 +319,14 @@ def test_patience_where_the_bound_stands_still():
     assert plan.values == pytest.approx(best[order], abs=1e-11)
 
 
+def test_sweeps_carry_a_change_to_all_states_that_can_follow():
+    """One improvement turns one state round; in the order of the corridor a sweep turns all of them."""
+    mdp, cost, best = corridor(300, 0.99)
+    plan = mdp.plan(cost, initial_values=np.arange(300.0))
+    assert plan.n_improvements < 10
+    assert plan.values == pytest.approx(best, abs=1e-11)
+
+
 def test_everything_leading_to_one_state_keeps_its_certificate():
     """A column with all states in it: rounding in its sum must not be what limits the accuracy."""
     n_states = 20_000
