@@ -44,7 +44,10 @@ def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]
     except (zipfile.BadZipFile, ValueError, KeyError, EOFError) as error:
         raise ValueError(f"checkpoint {path} is not a checkpoint of this package: {error}") from error
     if description.get("version") != _VERSION:
-        raise ValueError(f"checkpoint {path} has version {description.get('version')}, this package reads {_VERSION}")
+        raise ValueError(
+            f"checkpoint {path} has version {description.get('version')}, this package reads {_VERSION}; "
+            "continue it with the version of the package that wrote it, or use another file"
+        )
     return description, arrays
 
 
