@@ -237,7 +237,7 @@ def test_bad_arguments_are_named(argument, value, message):
 
 def test_occupancies_of_the_mixture_are_kept_until_more_accuracy_is_asked_for(monkeypatch):
     search = _Search(ApprenticeshipProblem.checked(*random_problem(), "simplex"), tolerance=1e-6)
-    search.query(search.master.first_weights)
+    search.certify()
     compute, asked = search.planner.state_occupancy, []
     monkeypatch.setattr(search.planner, "state_occupancy", lambda *args: asked.append(args[1]) or compute(*args))
     first = search.solution("inaccurate")

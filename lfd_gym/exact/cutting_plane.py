@@ -4,10 +4,13 @@ Maximises g(w) = min_π ⟨w, ρ(π) − ρ⟩ over the cost class; see `bundle_
 weights. The dual optimum is the best w with the values V*_w; the primal optimum is the mixture of the generated
 policies' occupancy measures, which is the occupancy measure of one stationary policy.
 
-Accuracy. A cut is valid for any policy, so the planner's own tolerance may follow the gap that is left; but a cut whose
-features are inexact is *invalid*: the upper bound can fall below the lower bound and the method stalls. Features are
-therefore computed to a small fraction of the tolerance asked for from the beginning. What is returned is certified anew
-from the mixture and the values alone (`ApprenticeshipProblem.certified_solution`).
+Accuracy. A cut is valid for any policy, so while searching, policies may be as bad as the gap that is left allows, and
+that they are better need not be certified: it takes twice as many evaluations to bound what a policy loses from every
+state. One certified plan at the weights found comes last. Should it disagree with the search, the search goes on with
+certified plans only.
+A cut whose features are inexact, though, is *invalid*: the upper bound can fall below the lower bound and the method
+stalls. Features are therefore computed to a small fraction of the tolerance asked for from the beginning. What is
+returned is certified anew from the mixture and the values alone (`ApprenticeshipProblem.certified_solution`).
 """
 
 from __future__ import annotations
@@ -25,10 +28,14 @@ from lfd_gym.exact.feature_planner import FeaturePlanner
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray
 
-_LEVEL = 0.6
+# Of the gap: how much a policy may lose.
+_PLANNER_ACCURACY = 0.4
+# Of the tolerance: the gap at which the search ends, how accurate the certified plan is, and how accurate features are.
+_SEARCHED_GAP = 0.55
+_CERTIFIED_ACCURACY = 0.2
 _FEATURE_ACCURACY = 0.02
-_PLANNER_ACCURACY = 0.05
-_MASTER_GAP = 0.8
+_ENOUGH = 0.8  # of the tolerance: a gap that is surely small enough
+_MOST_TIGHTENINGS = 3
 
 
 def solve_cutting_plane(
@@ -56,9 +63,11 @@ def solve_cutting_plane(
     tolerance
         The gap between the certified bounds to reach.
     max_planner_calls
-        Give up after so many planner calls; the status is then ``"call_limit"``.
+        Give up after so many planner calls, of which the last certifies what was found; the status is then
+        ``"call_limit"``.
     time_limit
-        Start no planner call after so many seconds; the status is then ``"time_limit"``.
+        Stop searching after so many seconds, and certify what was found by one more planner call; the status is then
+        ``"time_limit"``.
 
     Returns
     -------
@@ -91,22 +100,24 @@ def solve_cutting_plane(
 
 def _solve(problem: ApprenticeshipProblem, tolerance: float, max_planner_calls: int, deadline: float) -> ExactSolution:
     search = _Search(problem, tolerance)
-    weights = search.master.first_weights
     while True:
-        useful = search.query(weights)
-        if search.gap <= search.target:
-            solution = search.solution(otherwise="inaccurate")
-            if solution.status == "optimal" or not search.tighten():
-                return solution
-        elif not useful and not search.tighten():
-            return search.solution(otherwise="inaccurate")
-        if len(search.policies) >= max_planner_calls:
-            return search.solution(otherwise="call_limit")
-        if time.perf_counter() >= deadline:
-            return search.solution(otherwise="time_limit")
-        weights = search.master.next_weights(search.best.weights, search.level)
-        if not np.isfinite(weights).all():
-            return search.solution(otherwise="inaccurate")
+        limit: Status | None = None
+        if search.n_planner_calls >= max_planner_calls - 1:
+            limit = "call_limit"
+        elif time.perf_counter() >= deadline:
+            limit = "time_limit"
+        if limit is None and search.master.gap > search.target:
+            weights = search.master.next_weights()
+            if np.isfinite(weights).all():
+                search.query(weights)
+                continue
+            limit = "inaccurate"
+        search.certify()
+        solution = search.solution(otherwise=limit or "inaccurate")
+        if solution.status == "optimal" or limit is not None:
+            return solution
+        if search.master.gap <= search.target and not search.tighten():
+            return solution
 
 
 @dataclass(frozen=True)
@@ -119,7 +130,7 @@ class _DualPoint:
 
 
 class _Search:
-    """The state of the method: policies with their cuts in the master, the best dual point, and the bounds."""
+    """The state of the method: policies with their cuts in the master, and the best dual point that is certified."""
 
     def __init__(self, problem: ApprenticeshipProblem, tolerance: float) -> None:
         self.problem = problem
@@ -129,66 +140,71 @@ class _Search:
         self.policies: list[NDArray[np.integer]] = []
         # Visits to states of the policies that are in the mixture, (S,) each; there are hardly more than n_c of them.
         self._state_occupancies: dict[int, FloatArray] = {}
-        self.upper_bound = np.inf
-        self.mixture = np.empty(0)
-        self.target = _MASTER_GAP * tolerance
-        self.feature_tolerance = _FEATURE_ACCURACY * tolerance
+        self._accuracy = tolerance
         self._n_tightenings = 0
+        self._cautious = False
         zeros = np.zeros(problem.mdp.n_states)
-        self._trivial = _DualPoint(np.zeros(problem.n_costs), zeros, self.master.known_lower_bound)
-        self._best_queried = _DualPoint(self.master.first_weights, zeros, -np.inf)
+        self._best = _DualPoint(self.master.best_weights, zeros, -np.inf)
 
     @property
-    def best(self) -> _DualPoint:
-        """The dual point with the largest lower bound."""
-        return max(self._best_queried, self._trivial, key=lambda point: point.lower_bound)
+    def n_planner_calls(self) -> int:
+        """How many planner calls were made."""
+        return len(self.policies)
 
     @property
-    def gap(self) -> float:
-        """What the master has left to close."""
-        return self.upper_bound - self.best.lower_bound
+    def target(self) -> float:
+        """The gap of the master at which to certify."""
+        return _SEARCHED_GAP * self._accuracy
 
     @property
-    def level(self) -> float:
-        """The model value asked of the next weights."""
-        return self.best.lower_bound + _LEVEL * self.gap
+    def feature_tolerance(self) -> float:
+        """How accurate features have to be."""
+        return _FEATURE_ACCURACY * self._accuracy
 
-    def query(self, weights: FloatArray) -> bool:
-        """Call the planner at ``weights``; say whether that improved the lower bound or cut the weights off."""
-        level = self.level if self.policies else np.inf
-        planner_tolerance = max(_PLANNER_ACCURACY * min(self.gap, 1.0), self.feature_tolerance)
-        cut = self.planner.cut(weights, planner_tolerance, self.feature_tolerance)
-        useful = cut.lower_bound > self.best.lower_bound or float(weights @ cut.row) < level
-        if cut.lower_bound > self._best_queried.lower_bound:
-            self._best_queried = _DualPoint(weights, cut.values, cut.lower_bound)
-        self._state_occupancies[len(self.policies)] = cut.state_occupancy
+    def query(self, weights: FloatArray) -> None:
+        """Call the planner at ``weights``."""
+        accuracy = _PLANNER_ACCURACY * min(self.master.gap, 1.0)
+        self._plan(weights, max(accuracy, self.feature_tolerance), certify=self._cautious)
+
+    def certify(self) -> None:
+        """Call the planner at the best weights for a lower bound that is certified; be cautious from then on."""
+        self._plan(self.master.best_weights, _CERTIFIED_ACCURACY * self._accuracy, certify=True)
+        self._cautious = True
+
+    def _plan(self, weights: FloatArray, accuracy: float, certify: bool) -> None:
+        cut = self.planner.cut(weights, accuracy, self.feature_tolerance, certify=certify)
+        if certify and cut.lower_bound > self._best.lower_bound:
+            self._best = _DualPoint(weights, cut.values, cut.lower_bound)
+        self._state_occupancies[self.n_planner_calls] = cut.state_occupancy
         self.policies.append(cut.actions)
-        self.master.add(cut.row)
-        self.upper_bound, self.mixture = self.master.best_mixture()
-        self._state_occupancies = {k: each for k, each in self._state_occupancies.items() if self.mixture[k] > 0}
-        return useful
+        self.master.add(weights, cut.row)
+        mixed = self.master.mixture > 0
+        self._state_occupancies = {k: each for k, each in self._state_occupancies.items() if mixed[k]}
 
     def tighten(self) -> bool:
         """Ask for ten times the accuracy; False if that was done too often to help."""
-        self.target /= 10
-        self.feature_tolerance /= 10
+        self._accuracy /= 10
         self._state_occupancies.clear()
         self._n_tightenings += 1
-        return self._n_tightenings <= 3
+        return self._n_tightenings <= _MOST_TIGHTENINGS
 
     def solution(self, otherwise: Status) -> ExactSolution:
         """Mix the occupancy measures of the policies, and certify the mixture with the best dual point."""
         mdp = self.problem.mdp
         occupancy = np.zeros((mdp.n_states, mdp.n_actions))
         states = np.arange(mdp.n_states)
-        for k in map(int, np.flatnonzero(self.mixture > 0)):
+        mixture = self.master.mixture
+        for k in map(int, np.flatnonzero(mixture > 0)):
             visits = self._state_occupancies.get(k)
             if visits is None:
                 visits = self.planner.state_occupancy(self.policies[k], self.feature_tolerance)
-            occupancy[states, self.policies[k]] += self.mixture[k] * visits
-        # Weights that explain something are preferred to w = 0, which is optimal over the ball whenever α* = 0.
-        informative = self.upper_bound - self._best_queried.lower_bound <= max(self.gap, self.target)
-        point = self._best_queried if informative else self._trivial
+            occupancy[states, self.policies[k]] += mixture[k] * visits
+        point = self._best
+        if self.problem.cost_class == "ball" and point.lower_bound < min(
+            0.0, self.master.upper_bound - _ENOUGH * self.tolerance
+        ):
+            # w = 0 proves more. It is optimal whenever α* = 0, but explains nothing, so others are preferred.
+            point = _DualPoint(np.zeros(self.problem.n_costs), np.zeros(mdp.n_states), 0.0)
         return self.problem.certified_solution(
             occupancy,
             point.values,
@@ -196,5 +212,5 @@ class _Search:
             negligible=1e-3 * self.tolerance * (1 - mdp.discount) / mdp.n_states,
             tolerance=self.tolerance,
             otherwise=otherwise,
-            n_planner_calls=len(self.policies),
+            n_planner_calls=self.n_planner_calls,
         )

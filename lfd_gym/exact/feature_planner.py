@@ -7,12 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.exact._cost_kernels import combine_costs, policy_costs
+from lfd_gym.exact._cost_kernels import combine_costs, extrapolate, policy_costs
 from lfd_gym.exact.exact_solution import ApprenticeshipProblem
 from lfd_gym.validation import FloatArray
 
 # Asking for a smaller l1 error times (1−γ) is asking for more than floating point has.
 _ROUNDING = 1e-14
+# How many values to guess from: 25 instead of 10 save a tenth of the evaluations with 20 features, none with 5.
+_MEMORY = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,15 +42,43 @@ class Cut:
     state_occupancy: FloatArray
 
 
+class _SolvedCosts:
+    """The values of the last few weights, to guess others from."""
+
+    def __init__(self, problem: ApprenticeshipProblem) -> None:
+        self._weights = np.empty((_MEMORY, problem.n_costs))
+        self._values = np.empty((_MEMORY, problem.mdp.n_states))
+        self._count = 0
+
+    def add(self, weights: FloatArray, values: FloatArray) -> None:
+        """Remember values V*_w."""
+        place = self._count % _MEMORY
+        self._weights[place], self._values[place] = weights, values
+        self._count += 1
+
+    def guess(self, weights: FloatArray) -> FloatArray | None:
+        """Guess the values of w from those of other weights w_i, as Σ a_i V_i with Σ a_i = 1.
+
+        V*_w is concave in w: the error has a part linear in Σ a_i (w_i − w), and one of second order in the distances.
+        The a_i make ‖Σ a_i (w_i − w)‖² + Σ a_i² ‖w_i − w‖⁴ least: they extrapolate where they can, and take the nearest
+        weights where they cannot. Late in a search the guess is, in the mean, a hundred times closer than the values
+        before.
+        """
+        known = min(self._count, _MEMORY)
+        return extrapolate(self._weights[:known], self._values[:known], weights) if known else None
+
+
 class FeaturePlanner:
-    """Plans for one cost after another, each warm-started from the last."""
+    """Plans for one cost after another, each warm-started from those before."""
 
     def __init__(self, problem: ApprenticeshipProblem) -> None:
         self.problem = problem
-        self._values = np.zeros(problem.mdp.n_states)
+        self._solved = _SolvedCosts(problem)
         self._state_occupancy: FloatArray | None = None
 
-    def cut(self, cost_weights: FloatArray, planner_tolerance: float, feature_tolerance: float) -> Cut:
+    def cut(
+        self, cost_weights: FloatArray, planner_tolerance: float, feature_tolerance: float, *, certify: bool = True
+    ) -> Cut:
         """Plan for c_w.
 
         Parameters
@@ -59,10 +89,15 @@ class FeaturePlanner:
             How far ``lower_bound`` may be from g(w).
         feature_tolerance
             How far each entry of ``row`` may be from the policy's.
+        certify
+            If False, it is the policy that may be so far from optimal, as estimated from the states that the last one
+            visits; ``lower_bound`` may be much worse.
         """
         problem, mdp = self.problem, self.problem.mdp
-        plan = mdp.plan(combine_costs(problem.cost_features, cost_weights), planner_tolerance, self._values)
-        self._values = plan.values
+        cost = combine_costs(problem.cost_features, cost_weights)
+        visits = None if certify else self._typical_visits
+        plan = mdp.plan(cost, planner_tolerance, self._solved.guess(cost_weights), visits)
+        self._solved.add(cost_weights, plan.values)
         state_occupancy = self.state_occupancy(plan.actions, feature_tolerance)
         lower_value = float((mdp.initial_distribution * plan.values).sum()) - plan.error_bound / 2
         return Cut(
@@ -72,6 +107,10 @@ class FeaturePlanner:
             lower_bound=lower_value - float(cost_weights @ problem.expert),
             state_occupancy=state_occupancy,
         )
+
+    @property
+    def _typical_visits(self) -> FloatArray:
+        return self.problem.mdp.initial_distribution if self._state_occupancy is None else self._state_occupancy
 
     def state_occupancy(self, actions: NDArray[np.integer], tolerance: float) -> FloatArray:
         """Return how often a deterministic policy visits each state, (S,), to an l1 error of ``tolerance``."""

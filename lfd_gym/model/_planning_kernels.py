@@ -131,3 +131,14 @@ def restrict_transposed(
             weights[place] = discount * probabilities[k]
             starts[successors[k] + 1] = place + 1
     return starts[:-1], predecessors, weights
+
+
+@jit
+def mean_deviation(weights: FloatArray, vector: FloatArray) -> float:
+    """Return Σ w|x − x̄| for the mean x̄ = Σ w x."""
+    mean, deviation = 0.0, 0.0
+    for k in range(vector.size):
+        mean += weights[k] * vector[k]
+    for k in range(vector.size):
+        deviation += weights[k] * abs(vector[k] - mean)
+    return deviation

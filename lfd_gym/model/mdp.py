@@ -214,7 +214,13 @@ class FiniteMDP:
         """ρ_c(π) = ⟨ν₀, V^π_c⟩, in [−1, 1] for costs in [−1, 1], with an error of at most ``tolerance``."""
         return float(self.initial_distribution @ self.value_function(policy, cost, tolerance))
 
-    def plan(self, cost: ArrayLike, tolerance: float = 1e-10, initial_values: ArrayLike | None = None) -> Plan:
+    def plan(
+        self,
+        cost: ArrayLike,
+        tolerance: float = 1e-10,
+        initial_values: ArrayLike | None = None,
+        typical_visits: ArrayLike | None = None,
+    ) -> Plan:
         """Solve the MDP for ``cost``; the plan certifies how far it can be from optimal.
 
         Parameters
@@ -226,10 +232,14 @@ class FiniteMDP:
             it, the ``error_bound`` of the plan is larger.
         initial_values
             (S,) warm start, e.g. the values of a similar cost.
+        typical_visits
+            (S,) distribution of states that good policies visit. If given, it is enough that what the policy loses
+            along them is *estimated* to be at most ``tolerance``; the ``error_bound`` of the plan may be much larger.
         """
         start = self._start("initial_values", initial_values)
+        visits = None if typical_visits is None else distribution("typical_visits", typical_visits, self.n_states)
         return planning.plan(
-            self.transitions, self.pair_cost(cost), self.discount, _positive("tolerance", tolerance), start
+            self.transitions, self.pair_cost(cost), self.discount, _positive("tolerance", tolerance), start, visits
         )
 
     def optimal_policy(self, cost: ArrayLike, tolerance: float = 1e-10) -> FloatArray:
