@@ -9,8 +9,10 @@ that they are better need not be certified: it takes twice as many evaluations t
 state. One certified plan at the weights found comes last. Should it disagree with the search, the search goes on with
 certified plans only.
 A cut whose features are inexact, though, is *invalid*: the upper bound can fall below the lower bound and the method
-stalls. Features are therefore computed to a small fraction of the tolerance asked for from the beginning. What is
-returned is certified anew from the mixture and the values alone (`ApprenticeshipProblem.certified_solution`).
+stalls. Over the simplex, features with errors of at most ε still make a valid cut when ε is added to them; ε is a small
+fraction of the gap, and such a cut is soon above others that were made later. Over the ball, features are computed to
+a small fraction of the tolerance asked for from the beginning. What is returned is certified anew from the mixture and
+the values alone (`ApprenticeshipProblem.certified_solution`).
 """
 
 from __future__ import annotations
@@ -28,9 +30,11 @@ from lfd_gym.exact.feature_planner import FeaturePlanner
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray
 
-# Of the gap: how much a policy may lose.
+# Of the gap: how much a policy may lose, and how far its features may be off.
 _PLANNER_ACCURACY = 0.4
-# Of the tolerance: the gap at which the search ends, how accurate the certified plan is, and how accurate features are.
+_ROUGH_FEATURES = 1e-3
+# Of the tolerance: the gap at which the search ends, how accurate the certified plan is, and how accurate features are
+# in the end.
 _SEARCHED_GAP = 0.55
 _CERTIFIED_ACCURACY = 0.2
 _FEATURE_ACCURACY = 0.02
@@ -140,6 +144,7 @@ class _Search:
         self.policies: list[NDArray[np.integer]] = []
         # Visits to states of the policies that are in the mixture, (S,) each; there are hardly more than n_c of them.
         self._state_occupancies: dict[int, FloatArray] = {}
+        self._feature_errors: list[float] = []
         self._accuracy = tolerance
         self._n_tightenings = 0
         self._cautious = False
@@ -158,33 +163,41 @@ class _Search:
 
     @property
     def feature_tolerance(self) -> float:
-        """How accurate features have to be."""
+        """How accurate features have to be in the end."""
         return _FEATURE_ACCURACY * self._accuracy
 
     def query(self, weights: FloatArray) -> None:
         """Call the planner at ``weights``."""
-        accuracy = _PLANNER_ACCURACY * min(self.master.gap, 1.0)
-        self._plan(weights, max(accuracy, self.feature_tolerance), certify=self._cautious)
+        gap = min(self.master.gap, 1.0)
+        rough = self.problem.cost_class == "simplex" and not self._cautious
+        self._plan(
+            weights,
+            max(_PLANNER_ACCURACY * gap, self.feature_tolerance),
+            max(_ROUGH_FEATURES * gap, self.feature_tolerance) if rough else self.feature_tolerance,
+            certify=self._cautious,
+        )
 
     def certify(self) -> None:
         """Call the planner at the best weights for a lower bound that is certified; be cautious from then on."""
-        self._plan(self.master.best_weights, _CERTIFIED_ACCURACY * self._accuracy, certify=True)
+        accuracy = _CERTIFIED_ACCURACY * self._accuracy
+        self._plan(self.master.best_weights, accuracy, self.feature_tolerance, certify=True)
         self._cautious = True
 
-    def _plan(self, weights: FloatArray, accuracy: float, certify: bool) -> None:
-        cut = self.planner.cut(weights, accuracy, self.feature_tolerance, certify=certify)
+    def _plan(self, weights: FloatArray, accuracy: float, feature_error: float, certify: bool) -> None:
+        cut = self.planner.cut(weights, accuracy, feature_error, certify=certify)
         if certify and cut.lower_bound > self._best.lower_bound:
             self._best = _DualPoint(weights, cut.values, cut.lower_bound)
         self._state_occupancies[self.n_planner_calls] = cut.state_occupancy
+        self._feature_errors.append(feature_error)
         self.policies.append(cut.actions)
-        self.master.add(weights, cut.row)
+        is_rough = feature_error > self.feature_tolerance
+        self.master.add(weights, cut.row + feature_error if is_rough else cut.row)
         mixed = self.master.mixture > 0
         self._state_occupancies = {k: each for k, each in self._state_occupancies.items() if mixed[k]}
 
     def tighten(self) -> bool:
         """Ask for ten times the accuracy; False if that was done too often to help."""
         self._accuracy /= 10
-        self._state_occupancies.clear()
         self._n_tightenings += 1
         return self._n_tightenings <= _MOST_TIGHTENINGS
 
@@ -196,8 +209,8 @@ class _Search:
         mixture = self.master.mixture
         for k in map(int, np.flatnonzero(mixture > 0)):
             visits = self._state_occupancies.get(k)
-            if visits is None:
-                visits = self.planner.state_occupancy(self.policies[k], self.feature_tolerance)
+            if visits is None or self._feature_errors[k] > self.feature_tolerance:
+                visits = self.planner.state_occupancy(self.policies[k], self.feature_tolerance, visits)
             occupancy[states, self.policies[k]] += mixture[k] * visits
         point = self._best
         if self.problem.cost_class == "ball" and point.lower_bound < min(

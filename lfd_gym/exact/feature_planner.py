@@ -112,9 +112,12 @@ class FeaturePlanner:
     def _typical_visits(self) -> FloatArray:
         return self.problem.mdp.initial_distribution if self._state_occupancy is None else self._state_occupancy
 
-    def state_occupancy(self, actions: NDArray[np.integer], tolerance: float) -> FloatArray:
+    def state_occupancy(
+        self, actions: NDArray[np.integer], tolerance: float, start: FloatArray | None = None
+    ) -> FloatArray:
         """Return how often a deterministic policy visits each state, (S,), to an l1 error of ``tolerance``."""
         mdp = self.problem.mdp
         reachable = max(tolerance, _ROUNDING / (1 - mdp.discount))
-        self._state_occupancy = mdp.state_occupancy(actions, reachable, self._state_occupancy)
+        guess = self._state_occupancy if start is None else start
+        self._state_occupancy = mdp.state_occupancy(actions, reachable, guess)
         return self._state_occupancy
