@@ -35,7 +35,7 @@ _PLANNER_ACCURACY = 0.4
 _ROUGH_FEATURES = 1e-3
 # Of the tolerance: the gap at which the search ends, how accurate the certified plan is, and how accurate features are
 # in the end.
-_SEARCHED_GAP = 0.55
+_SEARCHED_GAP = 0.65
 _CERTIFIED_ACCURACY = 0.2
 _FEATURE_ACCURACY = 0.02
 _ENOUGH = 0.8  # of the tolerance: a gap that is surely small enough
