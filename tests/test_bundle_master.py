@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 from lfd_gym.exact.bundle_master import BallMaster, SimplexMaster
+from lfd_gym.exact.curvature import Trust
 from lfd_gym.exact.matrix_game import initial_basis, solve_game
 from lfd_gym.exact.polyhedron_projection import least_distance, min_norm_weights, nonnegative_least_squares
 
@@ -104,21 +105,41 @@ def test_least_distance_says_when_there_is_no_point():
     assert np.isnan(least_distance(np.array([[1.0], [-1.0]]), np.array([1.0, 1.0]))).all()
 
 
-@settings(max_examples=100, deadline=None)
-@given(matrices(max_columns=6), st.integers(0, 2**32 - 1), st.floats(0.05, 0.95))
-def test_simplex_master_returns_the_nearest_weights_of_the_level_set(cuts, seed, share):
+def filled(master, points, cuts):
+    for point, cut in zip(points, cuts, strict=True):
+        master.add(point, cut)
+    return master
+
+
+@settings(max_examples=150, deadline=None)
+@given(matrices(max_columns=6), st.integers(0, 2**32 - 1))
+def test_simplex_master_bounds_the_game_and_asks_between_the_bounds(cuts, seed):
     rng = np.random.default_rng(seed)
     size = cuts.shape[1]
-    master = SimplexMaster(size)
-    for cut in cuts:
-        master.add(cut)
-    upper, mixture = master.best_mixture()
-    assert upper == pytest.approx((mixture @ cuts).max(), abs=1e-12)
-    centre = rng.dirichlet(np.ones(size))
-    level = share * upper + (1 - share) * min((cuts @ centre).min(), upper)
-    weights = master.next_weights(centre, level)
+    points = rng.dirichlet(np.ones(size), size=len(cuts))
+    master = filled(SimplexMaster(size), points, cuts)
+    assert master.upper_bound == pytest.approx((master.mixture @ cuts).max(), abs=1e-12)
+    values = (points @ cuts.T).min(axis=1)
+    assert master.lower_bound == pytest.approx(values.max(), abs=1e-12)
+    assert (cuts @ master.best_weights).min() == pytest.approx(values.max(), abs=1e-12)
+    if master.gap < 1e-9:
+        return  # nothing to ask
+    weights = master.next_weights()
     assert weights.min() >= 0
     assert weights.sum() == pytest.approx(1, abs=1e-12)
+    # Whether by the cuts alone or with curvature, so that lower bound or cuts must move.
+    assert (cuts @ weights).min() >= master.lower_bound + 0.049 * master.gap - 1e-9
+
+
+@settings(max_examples=100, deadline=None)
+@given(matrices(max_columns=6), st.integers(0, 2**32 - 1))
+def test_without_curvature_the_next_weights_are_the_nearest_of_the_level_set(cuts, seed):
+    rng = np.random.default_rng(seed)
+    size = cuts.shape[1]
+    master = filled(SimplexMaster(size), rng.dirichlet(np.ones(size), size=len(cuts)), cuts)
+    master._trust = Trust()
+    level = master.lower_bound + 0.6 * master.gap
+    weights, centre = master.next_weights(), master.best_weights
     assert (cuts @ weights).min() >= level - 1e-7
     for other in rng.dirichlet(np.ones(size), size=200):
         if (cuts @ other).min() >= level:
@@ -126,19 +147,54 @@ def test_simplex_master_returns_the_nearest_weights_of_the_level_set(cuts, seed,
 
 
 @settings(max_examples=100, deadline=None)
-@given(matrices(max_columns=6), st.integers(0, 2**32 - 1), st.floats(0.05, 0.95))
-def test_ball_master_returns_unit_weights_above_the_level(cuts, seed, share):
-    rng = np.random.default_rng(seed)
-    master = BallMaster(cuts.shape[1])
-    for cut in cuts:
-        master.add(cut)
-    upper, mixture = master.best_mixture()
-    assert upper == pytest.approx(np.linalg.norm(mixture @ cuts), abs=1e-12)
-    if upper < 1e-3:
-        return  # the hull holds the origin: nothing to cut
-    centre = rng.normal(size=cuts.shape[1])
-    centre /= np.linalg.norm(centre)
-    level = share * upper
-    weights = master.next_weights(centre, level)
+@given(matrices(max_columns=6), st.integers(0, 2**32 - 1))
+def test_ball_master_returns_unit_weights_above_the_level(cuts, seed):
+    points = np.random.default_rng(seed).normal(size=cuts.shape)
+    points /= np.linalg.norm(points, axis=1)[:, None]
+    master = filled(BallMaster(cuts.shape[1]), points, cuts)
+    assert master.upper_bound == pytest.approx(np.linalg.norm(master.mixture @ cuts), abs=1e-12)
+    assert master.lower_bound == pytest.approx(max((points @ cuts.T).min(axis=1).max(), 0.0), abs=1e-12)
+    if master.gap < 1e-3:
+        return  # the hull holds the origin, or there is nothing to cut
+    weights = master.next_weights()
     assert np.linalg.norm(weights) == pytest.approx(1, abs=1e-12)
-    assert (cuts @ weights).min() >= level - 1e-6
+    assert (cuts @ weights).min() >= master.lower_bound + 0.6 * master.gap - 1e-6
+
+
+@pytest.mark.parametrize("master", [SimplexMaster(3), BallMaster(3)])
+def test_masters_begin_in_the_middle_with_no_bounds(master):
+    assert np.ptp(master.next_weights()) == 0
+    assert master.upper_bound == np.inf
+    assert master.gap == np.inf
+
+
+def smooth_oracle(size, rng):
+    """Return a concave function of weights, and its gradient made homogeneous: ⟨w, cut(w)⟩ is the value at w."""
+    root = rng.normal(size=(size, size))
+    curvature, peak, linear = root @ root.T, rng.dirichlet(np.full(size, 20.0)), 0.1
+
+    def cut(weights):
+        move = weights - peak
+        gradient = linear - curvature @ move
+        return gradient + (linear - 0.5 * move @ curvature @ move - gradient @ weights)
+
+    return cut, linear
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 8])
+def test_curvature_finds_a_smooth_maximum_in_fewer_calls(size):
+    calls = {}
+    for curved in (False, True):
+        calls[curved] = 0
+        for seed in range(10):
+            cut, maximum = smooth_oracle(size, np.random.default_rng(seed))
+            master = SimplexMaster(size)
+            while master.gap > 1e-9:
+                weights = master.next_weights()
+                master.add(weights, cut(weights))
+                if not curved:
+                    master._trust = Trust()
+                calls[curved] += 1
+                assert calls[curved] < 10_000
+            assert master.lower_bound - 1e-12 <= maximum <= master.upper_bound + 1e-12
+    assert calls[True] < 0.8 * calls[False]

@@ -1,7 +1,9 @@
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog, nnls
@@ -246,3 +248,62 @@ def test_occupancies_of_the_mixture_are_kept_until_more_accuracy_is_asked_for(mo
     second = search.solution("inaccurate")
     assert asked == [search.feature_tolerance]
     np.testing.assert_allclose(first.occupancy, second.occupancy, atol=1e-7)
+
+
+@pytest.mark.parametrize("cost_class", ["simplex", "ball"])
+def test_a_search_that_was_misled_is_put_right_by_the_certificate(monkeypatch, cost_class):
+    """Plans that are not certified are taken to be good; here they are bad, and the end is right all the same."""
+    problem = random_problem(discount=0.95)
+    expected = lfd.solve_cutting_plane(*problem, cost_class=cost_class)
+    plan, certified = FiniteMDP.plan, []
+
+    def misleading(self, cost, tolerance, initial_values=None, typical_visits=None):
+        certified.append(typical_visits is None)
+        honest = plan(self, cost, tolerance, initial_values)
+        return honest if typical_visits is None else replace(honest, actions=np.zeros_like(honest.actions))
+
+    monkeypatch.setattr(FiniteMDP, "plan", misleading)
+    found = lfd.solve_cutting_plane(*problem, cost_class=cost_class)
+    assert found.status == "optimal"
+    assert found.apprentice_value == pytest.approx(expected.apprentice_value, abs=2e-8)
+    # It was misled, once, and then took certified plans only.
+    first = certified.index(True)
+    assert first > 0
+    assert len(certified) > first + 1
+    assert all(certified[first:])
+
+
+def test_usually_one_plan_is_certified(monkeypatch):
+    rng = np.random.default_rng(0)
+    mdp = FiniteMDP(gridworld_transitions(20), np.full(400, 1 / 400), 0.95)
+    costs = np.repeat(random_state_costs(400, 5, rng), 4, axis=0)
+    rho = mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel() @ costs + 0.01 * rng.normal(size=5)
+    plan, certified = FiniteMDP.plan, []
+
+    def noted(self, cost, tolerance, initial_values=None, typical_visits=None):
+        certified.append(typical_visits is None)
+        return plan(self, cost, tolerance, initial_values, typical_visits)
+
+    monkeypatch.setattr(FiniteMDP, "plan", noted)
+    assert lfd.solve_cutting_plane(mdp, costs, rho).status == "optimal"
+    assert certified == [False] * (len(certified) - 1) + [True]
+
+
+@pytest.mark.parametrize("discount", [0.9, 0.99, 0.999])
+def test_a_goal_far_from_the_only_start(discount):
+    """The policies found first never leave the start: what they visit says nothing about the goal."""
+    n_states = 300
+    successors = np.zeros(2 * n_states, dtype=int)  # back to the start, or one step on
+    successors[1::2] = np.minimum(np.arange(n_states) + 1, n_states - 1)
+    successors[-2] = n_states - 1
+    transitions = sp.csr_array(
+        (np.ones(2 * n_states), (np.arange(2 * n_states), successors)), shape=(2 * n_states, n_states)
+    )
+    mdp = FiniteMDP(transitions, one_hot(np.zeros(1, dtype=int), n_states)[0], discount)
+    costs = np.zeros((2 * n_states, 3))
+    costs[:-2, 0], costs[1::2, 1], costs[0::2, 2] = 1.0, 0.5, 0.7
+    rho = np.array([0.3, 0.2, 0.1])
+    exact = lfd.solve_cutting_plane(mdp, costs, rho)
+    assert exact.status == "optimal"
+    program = lfd.solve_linear_program(mdp, costs, rho)
+    assert exact.apprentice_value == pytest.approx(program.apprentice_value, abs=2e-8)

@@ -15,6 +15,7 @@ from lfd_gym import FiniteMDP, LfdGymWarning, one_hot
 from lfd_gym.envs.garnet import garnet
 from lfd_gym.envs.gridworld import gridworld_transitions, random_state_costs
 from lfd_gym.model import krylov, planning
+from lfd_gym.model._planning_kernels import mean_deviation
 from lfd_gym.model.basins import no_basins
 
 seeds = st.integers(0, 2**32 - 1)
@@ -461,3 +462,54 @@ def test_actions_of_any_integer_type_are_accepted():
     assert mdp.value_function(actions.astype(np.uint8), cost) == pytest.approx(
         chain_values(mdp, actions, cost), abs=1e-10
     )
+
+
+@settings(max_examples=150, deadline=None)
+@given(mdps_with_costs(max_features=1), seeds)
+def test_what_a_greedy_policy_loses_shows_in_the_residual_where_policies_go(problem, seed):
+    """⟨ν₀, V^π − V*⟩ ≤ ⟨μ_π − μ_*, r⟩/(1−γ), by which `typical_visits` estimate a loss."""
+    mdp, costs = problem
+    cost = costs.reshape(mdp.n_states, mdp.n_actions)
+    rng = np.random.default_rng(seed)
+    best = mdp.plan(cost, 1e-12)
+    values = best.values + rng.choice([1e-3, 0.1, 1.0]) * rng.normal(size=mdp.n_states)
+    backup = (1 - mdp.discount) * cost + mdp.discount * (mdp.transitions @ values).reshape(cost.shape)
+    residual, greedy = backup.min(axis=1) - values, backup.argmin(axis=1)
+    loss = mdp.initial_distribution @ (chain_values(mdp, greedy, cost) - best.values)
+    visits, best_visits = (mdp.state_occupancy(actions, 1e-13) for actions in (greedy, best.actions))
+    assert loss <= (visits - best_visits) @ residual / (1 - mdp.discount) + 1e-9
+    estimates = [2 * mean_deviation(each, residual) / (1 - mdp.discount) for each in (visits, best_visits)]
+    centre = visits @ residual
+    assert estimates[0] == pytest.approx(2 * visits @ np.abs(residual - centre) / (1 - mdp.discount), abs=1e-12)
+    # With the deviations of either policy counted from one centre, they bound the loss together.
+    shift = abs(centre - best_visits @ residual) / (1 - mdp.discount)
+    assert loss <= sum(estimates) / 2 + shift + 1e-9
+
+
+@pytest.mark.parametrize("discount", [0.95, 0.99])
+def test_typical_visits_save_work_and_cost_little(discount):
+    mdp, cost = gridworld(64, discount)
+    certified = mdp.plan(cost, 1e-4)
+    visits = mdp.state_occupancy(certified.actions, 1e-8)
+    rough = mdp.plan(cost, 1e-4, typical_visits=visits)
+    assert rough.n_improvements < certified.n_improvements
+    best = mdp.initial_distribution @ mdp.plan(cost, 1e-10).values
+    assert mdp.initial_distribution @ chain_values(mdp, rough.actions, cost) - best <= 1e-4
+    # The plan does not claim what was only estimated.
+    assert rough.error_bound > 1e-4
+    true_values = chain_values(mdp, rough.actions, cost)
+    assert np.abs(true_values - rough.values).max() <= rough.error_bound / 2 + 1e-12
+
+
+@pytest.mark.parametrize(
+    ("visits", "message"),
+    [
+        (np.ones(3), r"typical_visits must have shape \(16,\)"),
+        (np.full(16, 0.1), "typical_visits must sum to 1"),
+        (np.append(np.full(15, 2 / 15), -1.0), "typical_visits must be nonnegative"),
+    ],
+)
+def test_typical_visits_are_a_distribution(visits, message):
+    mdp, cost = gridworld(4, 0.9)
+    with pytest.raises(ValueError, match=message):
+        mdp.plan(cost, typical_visits=visits)
