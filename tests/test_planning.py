@@ -395,7 +395,7 @@ def test_bicgstab_does_not_claim_what_it_has_not_reached():
     cycle = (np.arange(n_states + 1, dtype=np.uint32), np.roll(np.arange(n_states, dtype=np.uint32), -1))
     residual, correction = np.eye(n_states)[0] - 0.5, np.empty(n_states)
     chain = (*cycle, np.full(n_states, 0.99))
-    work = np.empty((7, n_states))
+    work = np.empty((8, n_states))
     size = krylov.bicgstab(*chain, no_basins(n_states), residual, correction, work, target, 4000, False)
     left = residual - correction + 0.99 * np.roll(correction, -1)
     assert size > target or np.ptp(left) <= 2 * target

@@ -17,6 +17,23 @@ Indices = NDArray[Any]
 
 
 @jit
+def extents(offsets: Indices, cost: FloatArray) -> tuple[np.int64, np.int64, float]:
+    """Return the length of the longest row, how many entries the chain of a policy can have, and max |cost|."""
+    n_states, n_actions = cost.shape
+    longest_row, n_nonzeros, largest = np.int64(0), np.int64(0), 0.0
+    for state in range(n_states):
+        longest = np.int64(0)
+        for action in range(n_actions):
+            pair = state * n_actions + action
+            length = np.int64(offsets[pair + 1] - offsets[pair])
+            longest = length if length > longest else longest
+            largest = max(largest, abs(cost[state, action]))
+        longest_row = longest if longest > longest_row else longest_row
+        n_nonzeros += longest
+    return longest_row, n_nonzeros, largest
+
+
+@jit
 def sweep(
     offsets: Indices,
     successors: Indices,

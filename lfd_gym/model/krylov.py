@@ -60,7 +60,7 @@ class ChainSolver:
     def __init__(self, discount: float, n_states: int, distribution: bool) -> None:
         self.discount = discount
         self.distribution = distribution
-        self.work = np.empty((9, n_states))
+        self.work = np.empty((10, n_states))
         self.slow = False
 
     def solve(
@@ -194,21 +194,14 @@ def bicgstab(
 ) -> float:
     """Solve (I − W) correction = residual by van der Vorst's BiCGStab, from zero, until the size is ``target``.
 
-    Preconditioned by basins from the right: residuals are those of the system itself. W and the seven vectors of
+    Preconditioned by basins from the right: residuals are those of the system itself. W and the eight vectors of
     ``work`` are in the order of ``basins``, ``residual`` and ``correction`` are not. Returns the size of the
     recursively updated residual, infinite after a breakdown, where ``correction`` is of no use.
     """
     chain = (offsets, successors, weights)
     alone = basins.starts.size == 1
-    left, solution, shadow, direction, image, second, step = (
-        work[0],
-        work[1],
-        work[2],
-        work[3],
-        work[4],
-        work[5],
-        work[6],
-    )
+    left, solution, shadow, direction = work[0], work[1], work[2], work[3]
+    step, image, second_step, second_image = work[4], work[5], work[6], work[7]
     rho, largest = 0.0, 0.0
     for row in range(left.size):
         value = residual[basins.order[row]]
@@ -226,25 +219,34 @@ def bicgstab(
         alpha = rho / along if along != 0 else np.inf
         if not np.isfinite(alpha):
             return np.inf
-        size = _move(solution, left, step, image, alpha, distribution)
+        size = _shrink(left, image, alpha, distribution)
         if size <= target:
+            for row in range(left.size):
+                solution[row] += alpha * step[row]
             break
         if alone:
-            step = left
+            second_step = left
         else:
-            approximate_solution(*chain, basins, left, step, distribution)
-        overlap, norm, before, after = _product_with_sums(*chain, step, second, left, shadow)
+            approximate_solution(*chain, basins, left, second_step, distribution)
+        overlap, norm, before, after = _product_with_sums(*chain, second_step, second_image, left, shadow)
         omega = overlap / norm if norm > 0 else 0.0
         rho_next = before - omega * after
         beta = (rho_next / rho) * (alpha / omega) if omega != 0 else np.inf
-        size = _move(solution, left, step, second, omega, distribution)
+        lowest, highest, total = np.inf, -np.inf, 0.0
+        for row in range(left.size):  # one pass: these vectors do not fit into the cache
+            solution[row] += alpha * step[row] + omega * second_step[row]
+            value = left[row] - omega * second_image[row]
+            direction[row] = value + beta * (direction[row] - omega * image[row])
+            left[row] = value
+            total += abs(value)
+            lowest = min(lowest, value)
+            highest = max(highest, value)
+        size = _size(lowest, highest, total, distribution)
         if size <= target:
             break
         if not np.isfinite(beta) or rho_next == 0 or size > limit:
             return np.inf
         rho = rho_next
-        for row in range(left.size):
-            direction[row] = left[row] + beta * (direction[row] - omega * image[row])
     for row in range(left.size):
         correction[basins.order[row]] = solution[row]
     return size
@@ -295,13 +297,10 @@ def _product_with_sums(
 
 
 @jit
-def _move(
-    solution: FloatArray, left: FloatArray, step: FloatArray, image: FloatArray, length: float, distribution: bool
-) -> float:
-    """Go ``length`` times ``step``, whose image is ``image``; return the size of the residual that is left."""
+def _shrink(left: FloatArray, image: FloatArray, length: float, distribution: bool) -> float:
+    """Take ``length`` times ``image`` from ``left``; return the size of what is left."""
     lowest, highest, total = np.inf, -np.inf, 0.0
     for row in range(left.size):
-        solution[row] += length * step[row]
         value = left[row] - length * image[row]
         left[row] = value
         total += abs(value)

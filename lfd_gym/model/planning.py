@@ -128,17 +128,15 @@ class _Planner:
     def __init__(
         self, transitions: sp.csr_array, cost: FloatArray, discount: float, initial_values: FloatArray | None
     ) -> None:
-        n_states, n_actions = cost.shape
+        n_states = len(cost)
         self.discount = discount
         self.rows = (_unsigned(transitions.indptr), _unsigned(transitions.indices), frozen(transitions.data))
         self.cost = frozen(np.ascontiguousarray(cost))
-        row_lengths = np.diff(transitions.indptr)
-        self.largest_cost = max(float(cost.max()), -float(cost.min()))
-        # Each of at most max(row_lengths) + 4 operations errs by one unit, relative to the largest value.
-        self.units = (int(row_lengths.max()) + 4) * _UNIT_ROUNDOFF
+        longest_row, n_nonzeros, self.largest_cost = kernels.extents(self.rows[0], self.cost)
+        # Each of at most longest_row + 4 operations errs by one unit, relative to the largest value.
+        self.units = (int(longest_row) + 4) * _UNIT_ROUNDOFF
         self.actions = np.zeros(n_states, dtype=np.int64)
         self.residual = np.empty(n_states)
-        n_nonzeros = int(row_lengths.reshape(n_states, n_actions).max(axis=1).sum())
         index = self.rows[1].dtype
         self.chain = (np.zeros(n_states + 1, dtype=index), np.empty(n_nonzeros, dtype=index), np.empty(n_nonzeros))
         self.system = ChainSolver(discount, n_states, distribution=False)
