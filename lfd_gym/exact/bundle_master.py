@@ -29,7 +29,7 @@ _MAX_PIVOTS = 10_000
 _BISECTIONS = 10
 # The level, as a share of the gap. With a quadratic model: a little more than it foretells, but not too much, because
 # it is the cuts around the maximum that lower the upper bound.
-_LEVEL = 0.6
+_LEVEL = 0.55
 _LEVEL_ABOVE_PEAK = 0.1
 _HIGHEST_CURVED_LEVEL = 0.4
 
