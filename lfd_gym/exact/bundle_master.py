@@ -32,6 +32,8 @@ _BISECTIONS = 10
 _LEVEL = 0.55
 _LEVEL_ABOVE_PEAK = 0.1
 _HIGHEST_CURVED_LEVEL = 0.4
+# With 20 weights curvature saves no calls any more; with 100, to fit it takes as long as the planner at 64² states.
+_MOST_CURVED_WEIGHTS = 20
 
 
 class BundleMaster(ABC):
@@ -127,7 +129,7 @@ class SimplexMaster(BundleMaster):
             cut_model = float((self._cuts.rows @ weights).min())
             self._trust.judge(self._quadratic(weights), cut_model, float(cut @ weights))
         super().add(weights, cut)
-        if weights.size > 1:
+        if 1 < weights.size <= _MOST_CURVED_WEIGHTS:
             self._quadratic = fit_curvature(
                 self._queried.rows, self._cuts.rows, self._best, self.lower_bound, self._plane
             )

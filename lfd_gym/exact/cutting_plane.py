@@ -5,9 +5,9 @@ weights. The dual optimum is the best w with the values V*_w; the primal optimum
 policies' occupancy measures, which is the occupancy measure of one stationary policy.
 
 Accuracy. A cut is valid for any policy, so while searching, policies may be as bad as the gap that is left allows, and
-that they are better need not be certified: it takes twice as many evaluations to bound what a policy loses from every
-state. One certified plan at the weights found comes last. Should it disagree with the search, the search goes on with
-certified plans only.
+that they are no worse is estimated: it takes twice as many evaluations to certify it. One certified plan at the weights
+found comes last. Should it disagree with the search, the search goes on with certified plans only.
+
 A cut whose features are inexact, though, is *invalid*: the upper bound can fall below the lower bound and the method
 stalls. Over the simplex, features with errors of at most ε still make a valid cut when ε is added to them; ε is a small
 fraction of the gap, and such a cut is soon above others that were made later. Over the ball, features are computed to
@@ -179,7 +179,8 @@ class _Search:
 
     def certify(self) -> None:
         """Call the planner at the best weights for a lower bound that is certified; be cautious from then on."""
-        accuracy = _CERTIFIED_ACCURACY * self._accuracy
+        # After a limit, with much of the gap left, more than a small part of it would be wasted.
+        accuracy = _CERTIFIED_ACCURACY * max(self._accuracy, 0.1 * min(self.master.gap, 1.0))
         self._plan(self.master.best_weights, accuracy, self.feature_tolerance, certify=True)
         self._cautious = True
 
@@ -213,9 +214,8 @@ class _Search:
                 visits = self.planner.state_occupancy(self.policies[k], self.feature_tolerance, visits)
             occupancy[states, self.policies[k]] += mixture[k] * visits
         point = self._best
-        if self.problem.cost_class == "ball" and point.lower_bound < min(
-            0.0, self.master.upper_bound - _ENOUGH * self.tolerance
-        ):
+        needed = self.master.upper_bound - _ENOUGH * self.tolerance
+        if self.problem.cost_class == "ball" and point.lower_bound < min(0.0, needed):
             # w = 0 proves more. It is optimal whenever α* = 0, but explains nothing, so others are preferred.
             point = _DualPoint(np.zeros(self.problem.n_costs), np.zeros(mdp.n_states), 0.0)
         return self.problem.certified_solution(

@@ -91,8 +91,8 @@ def _basins_along(
     """Return the basins of going to ``following`` from each state, and the chain in their order."""
     basin, depth, n_basins = _basins_and_depths(following)
     if distribution:  # the sweep goes down the flow
-        basin = np.uint32(n_basins - 1) - basin
-        key = depth.max() - depth
+        basin = (n_basins - 1 - basin).astype(np.uint32)
+        key = (depth.max() - depth).astype(np.uint32)
     else:
         key = depth
     order = _sorted_by(basin, _sorted_by(key, np.arange(basin.size).astype(np.uint32)))
