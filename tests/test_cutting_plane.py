@@ -307,3 +307,24 @@ def test_a_goal_far_from_the_only_start(discount):
     assert exact.status == "optimal"
     program = lfd.solve_linear_program(mdp, costs, rho)
     assert exact.apprentice_value == pytest.approx(program.apprentice_value, abs=2e-8)
+
+
+def test_cuts_of_rough_features_are_valid():
+    """Each row of the master is above the features of its policy, by at most twice their error."""
+    rng = np.random.default_rng(0)
+    mdp = FiniteMDP(gridworld_transitions(20), np.full(400, 1 / 400), 0.99)
+    costs = np.repeat(random_state_costs(400, 5, rng), 4, axis=0)
+    rho = mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel() @ costs
+    search = _Search(ApprenticeshipProblem.checked(mdp, costs, rho, "simplex"), tolerance=1e-8)
+    n_rough = 0
+    for k in range(12):
+        allowed = max(1e-3 * min(search.master.gap, 1.0), search.feature_tolerance)
+        search.query(search.master.next_weights())
+        exact = mdp.occupancy(one_hot(search.policies[k], 4)).ravel() @ costs - rho
+        excess = search.master._cuts.rows[k] - exact
+        if allowed > search.feature_tolerance:
+            n_rough += 1
+            assert excess.min() >= -1e-12
+        assert np.abs(excess).max() <= 2 * allowed
+        assert search.master.upper_bound >= search.master.lower_bound - 1e-12
+    assert n_rough > 5

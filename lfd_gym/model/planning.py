@@ -10,12 +10,13 @@ V* ≤ V^π ≤ v + h/(1−γ); one more application of L and L_π gives
     L v + γl/(1−γ)  ≤  V*  ≤  V^π  ≤  L v + γh/(1−γ).
 
 The values returned are the middle of that interval. V* and V^π are both within γ(h−l)/(2(1−γ)) of them, so the policy
-is within γ(h−l)/(1−γ) of optimal. This holds from every state. From ν₀ on average, with μ_π the state occupancy of π,
-⟨ν₀, V^π − V*⟩ ≤ ⟨μ_π − μ_*, r⟩/(1−γ), and r may be large only where neither policy goes: if both visit states about as
-often as some q, at most 2⟨q, |r − ⟨q, r⟩|⟩/(1−γ) is lost. That is an estimate, often a hundred times smaller.
+is within γ(h−l)/(1−γ) of optimal, from every state. For the occupancy d = (1−γ)ν₀ + γP_πᵀd, a residual r of an
+approximation leaves an l1 error of at most γ‖r‖₁/(1−γ) after one more application. What rounding can hide in a residual
+is counted in.
 
-For the occupancy d = (1−γ)ν₀ + γP_πᵀd, a residual r of an approximation leaves an l1
-error of at most γ‖r‖₁/(1−γ) after one more application. What rounding can hide in a residual is counted in.
+**Estimate.** On average over ν₀ less is lost: with μ_π and μ_* the state occupancies of π and of an optimal policy,
+⟨ν₀, V^π − V*⟩ ≤ ⟨μ_π − μ_*, r⟩/(1−γ), and r does not matter where neither of them goes. If both visit states about as
+often as some q, this is at most 2⟨q, |r − ⟨q, r⟩|⟩/(1−γ), often a hundred times less than the certificate.
 
 **Method.** Inexact policy iteration: the system of the greedy policy is solved for a correction of the values, only as
 well as it pays: to a residual of (1−γ) times what it was, at most 0.1 (0.1 throughout does twice the work at γ = 0.999,
