@@ -20,8 +20,8 @@ import numpy as np
 from lfd_gym._jit import jit
 from lfd_gym.validation import FloatArray
 
-# Of the last two forecasts, relative to the error of the cuts. 0.5 to 0.9 makes little difference; to trust the model
-# always takes up to twice as many planner calls with 20 features.
+# Of the last two forecasts, relative to the error of the cuts. On gridworlds 0.5 takes a tenth more planner calls, 0.9
+# about as many; to trust the model always takes 1.7 times as many with 20 features.
 _TRUSTED_ERROR = 0.7
 _SMALLEST_COSINE = 1e-8
 _SMALLEST_STEP = 1e-12
