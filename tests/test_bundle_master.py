@@ -198,3 +198,14 @@ def test_curvature_finds_a_smooth_maximum_in_fewer_calls(size):
                 assert calls[curved] < 10_000
             assert master.lower_bound - 1e-12 <= maximum <= master.upper_bound + 1e-12
     assert calls[True] < 0.8 * calls[False]
+
+
+def test_a_curved_step_that_rounding_keeps_below_the_level_is_not_taken(monkeypatch):
+    cut, _ = smooth_oracle(4, np.random.default_rng(0))
+    master = SimplexMaster(4)
+    for _ in range(8):
+        weights = master.next_weights()
+        master.add(weights, cut(weights))
+    assert master._curved_step(master._quadratic) is not None
+    monkeypatch.setattr(master, "_above", lambda *_: master.best_weights)
+    assert master._curved_step(master._quadratic) is None

@@ -328,3 +328,12 @@ def test_cuts_of_rough_features_are_valid():
         assert np.abs(excess).max() <= 2 * allowed
         assert search.master.upper_bound >= search.master.lower_bound - 1e-12
     assert n_rough > 5
+
+
+def test_only_certified_plans_make_a_dual_point():
+    """The values of a rough plan may be far off where no policy goes, whatever they prove."""
+    search = _Search(ApprenticeshipProblem.checked(*random_problem(), "simplex"), tolerance=1e-6)
+    search.query(search.master.next_weights())
+    assert search._best.lower_bound == -np.inf
+    search.certify()
+    assert search._best.lower_bound > -np.inf
