@@ -19,10 +19,10 @@ test: .venv/.installed  ## set up and run all tests
 	$(BIN)/python -m pytest -n 2 -m "not slow" $(PYTEST_ARGS)
 
 test-core: .venv-core/.installed  ## the core's tests, on the newest Gymnasium and without torch
-	$(CORE)/python -m pytest -n 2 -m "not slow" --ignore=tests/full $(PYTEST_ARGS)
+	$(CORE)/python -m pytest -n 2 -m "not slow" --ignore-glob="*_full.py" $(PYTEST_ARGS)
 
 test-newest: .venv-newest/.installed  ## trainer and learners on the newest Gymnasium and Stable-Baselines3
-	$(NEWEST)/python -m pytest -n 2 tests/full/test_learners.py tests/full/test_trainer.py $(PYTEST_ARGS)
+	$(NEWEST)/python -m pytest -n 2 tests/baselines/test_learners_full.py tests/training/test_trainer_full.py $(PYTEST_ARGS)
 
 test-slow: .venv/.installed  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)

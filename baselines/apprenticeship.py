@@ -14,9 +14,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from lfd_gym.baselines.learner import Learned, Task
-from lfd_gym.demos.feature_estimation import feature_expectations
-from lfd_gym.exact.polyhedron_projection import min_norm_weights
+from lfd_gym.demonstrations.estimation import feature_expectations
 from lfd_gym.model.mdp import FiniteMDP, one_hot, policy_from_occupancy
+from lfd_gym.solvers.exact.polyhedron_projection import min_norm_weights
 from lfd_gym.validation import FloatArray
 
 

@@ -19,7 +19,7 @@ from scipy.spatial.distance import cdist
 
 from lfd_gym.baselines.learner import Learned, Task
 from lfd_gym.baselines.playing import SeededTorch, network_arch, quiet_logger
-from lfd_gym.demos.demonstrations import Demonstrations
+from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.validation import FloatArray
 
 try:

@@ -9,10 +9,10 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.baselines.learner import Learned, Task
-from lfd_gym.demos.demonstrations import Demonstrations
-from lfd_gym.demos.feature_estimation import feature_expectations
-from lfd_gym.exact.cutting_plane import solve_cutting_plane
+from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.estimation import feature_expectations
 from lfd_gym.model.mdp import policy_from_occupancy
+from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
 from lfd_gym.validation import FloatArray
 
 

@@ -13,8 +13,8 @@ import numpy as np
 from lfd_gym.baselines.behavioral_cloning import BehavioralCloning
 from lfd_gym.baselines.learner import Learned, Task
 from lfd_gym.baselines.playing import SeededTorch, padded_demonstrations, quiet_logger, training_envs
-from lfd_gym.policies import policy_table
-from lfd_gym.training.tabular_policy import TabularPolicy
+from lfd_gym.policies.policies import policy_table
+from lfd_gym.policies.tabular_policy import TabularPolicy
 
 try:
     import datasets.utils as progress  # type: ignore[import-untyped]

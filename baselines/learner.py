@@ -9,12 +9,12 @@ from typing import Any, ClassVar, Protocol
 import gymnasium as gym
 import numpy as np
 
-from lfd_gym.costs import CostClass
-from lfd_gym.demos.demonstrations import Demonstrations
+from lfd_gym.costs.costs import CostClass
+from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.rollout_estimates import CostRows
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.policies import Policy
+from lfd_gym.policies.policies import Policy
 from lfd_gym.resources import Resources, measuring, peak_memory_mb
-from lfd_gym.rollout_estimates import CostRows
 from lfd_gym.validation import FloatArray, discount_factor
 
 

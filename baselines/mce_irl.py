@@ -10,8 +10,8 @@ import numpy as np
 
 from lfd_gym.baselines.learner import Learned, Task
 from lfd_gym.baselines.playing import SeededTorch, padded_demonstrations, quiet_logger
+from lfd_gym.demonstrations.rollout_estimates import horizon_for
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
-from lfd_gym.rollout_estimates import horizon_for
 from lfd_gym.validation import FloatArray
 
 try:

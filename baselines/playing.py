@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym.baselines.learner import Task
-from lfd_gym.demos.demonstrations import Demonstrations, Episode
+from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
 from lfd_gym.model.generative_model import TabularModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray

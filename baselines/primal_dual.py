@@ -8,15 +8,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lfd_gym.baselines.learner import Learned, Task
-from lfd_gym.demos.feature_estimation import Truncation, feature_expectations
-from lfd_gym.descent.mirror_descent import solve_mirror_descent
-from lfd_gym.descent.step_sizes import Schedule
+from lfd_gym.demonstrations.estimation import Truncation, feature_expectations
 from lfd_gym.envs.adapters import as_generative_model
-from lfd_gym.exact.cutting_plane import solve_cutting_plane
-from lfd_gym.exact.exact_solution import ExactSolution
-from lfd_gym.exact.linear_program import solve_linear_program
-from lfd_gym.exact.plug_in import solve_plug_in
-from lfd_gym.saddle.saddle_point import SaddlePointProblem, ValueDomain
+from lfd_gym.solvers.descent.mirror_descent import solve_mirror_descent
+from lfd_gym.solvers.descent.step_sizes import Schedule
+from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
+from lfd_gym.solvers.exact.exact_solution import ExactSolution
+from lfd_gym.solvers.exact.linear_program import solve_linear_program
+from lfd_gym.solvers.exact.plug_in import solve_plug_in
+from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem, ValueDomain
 from lfd_gym.validation import FloatArray
 
 

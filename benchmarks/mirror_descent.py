@@ -22,10 +22,10 @@ import numpy as np
 from report_rows import Row, run_benchmark
 
 import lfd_gym as lfd
-from lfd_gym.descent._kernels import DRAWS
-from lfd_gym.descent.finite_descent import FiniteDescent, FiniteOracle
-from lfd_gym.descent.gradient_norms import estimate_gradient_norms
-from lfd_gym.descent.step_sizes import StepSizes, paper_steps, practical_steps
+from lfd_gym.solvers.descent._kernels import DRAWS
+from lfd_gym.solvers.descent.finite_descent import FiniteDescent, FiniteOracle
+from lfd_gym.solvers.descent.gradient_norms import estimate_gradient_norms
+from lfd_gym.solvers.descent.step_sizes import StepSizes, paper_steps, practical_steps
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from reference_mirror_descent import FreshDraws, ReplayedDraws, literal_mirror_descent

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs import check_model_costs
+from lfd_gym.costs.costs import check_model_costs
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray
 

@@ -7,28 +7,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lfd_gym import envs, testing
-from lfd_gym.certificate import Certificate, certify, certify_from_samples
-from lfd_gym.costs import normalise_costs
-from lfd_gym.demos.collection import collect
-from lfd_gym.demos.demonstrations import Demonstrations
-from lfd_gym.demos.experts import mixture_policy, noisy_policy, soft_optimal_policy
-from lfd_gym.demos.feature_estimation import (
+from lfd_gym.assessment.certificate import Certificate, certify, certify_from_samples
+from lfd_gym.assessment.evaluation import Evaluation, evaluate
+from lfd_gym.assessment.policy_certificate import certify_policy
+from lfd_gym.costs.costs import normalise_costs
+from lfd_gym.demonstrations.collection import collect
+from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.estimation import (
     FeatureExpectations,
     feature_expectations,
     required_horizon,
     required_trajectories,
 )
-from lfd_gym.demos.provenance import Provenance
-from lfd_gym.descent.mirror_descent import MirrorDescentSolution, solve_mirror_descent, solve_mirror_descent_many
+from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.toy_text import reward_cost
-from lfd_gym.evaluation import Evaluation, evaluate
-from lfd_gym.exact.cutting_plane import solve_cutting_plane
-from lfd_gym.exact.exact_solution import ExactSolution
-from lfd_gym.exact.explanation import ExplainingWeights, Explanation, explaining_weights, explains
-from lfd_gym.exact.highs import LinearProgramError
-from lfd_gym.exact.linear_program import LinearProgramSolution, solve_linear_program
-from lfd_gym.exact.plug_in import PlugInSolution, solve_plug_in
 from lfd_gym.features.observation_features import RadialBasisFeatures, RandomFourierFeatures, TileValueFeatures
 from lfd_gym.features.occupancy_features import (
     EmpiricalOccupancyFeatures,
@@ -55,19 +48,30 @@ from lfd_gym.features.value_features import (
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP, one_hot, policy_from_occupancy
 from lfd_gym.model.planning import Plan
-from lfd_gym.saddle.primal_dual_hybrid import HybridSolution, solve_primal_dual_hybrid
-from lfd_gym.saddle.saddle_point import SaddlePointProblem
-from lfd_gym.training.policy_certificate import certify_policy
+from lfd_gym.policies.experts import mixture_policy, noisy_policy, soft_optimal_policy
+from lfd_gym.solvers.descent.mirror_descent import (
+    MirrorDescentSolution,
+    solve_mirror_descent,
+    solve_mirror_descent_many,
+)
+from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
+from lfd_gym.solvers.exact.exact_solution import ExactSolution
+from lfd_gym.solvers.exact.explanation import ExplainingWeights, Explanation, explaining_weights, explains
+from lfd_gym.solvers.exact.highs import LinearProgramError
+from lfd_gym.solvers.exact.linear_program import LinearProgramSolution, solve_linear_program
+from lfd_gym.solvers.exact.plug_in import PlugInSolution, solve_plug_in
+from lfd_gym.solvers.saddle.primal_dual_hybrid import HybridSolution, solve_primal_dual_hybrid
+from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.validation import LfdGymWarning
 
 if TYPE_CHECKING:
-    from lfd_gym.training.tabular_policy import TabularPolicy as TabularPolicy
+    from lfd_gym.policies.tabular_policy import TabularPolicy as TabularPolicy
     from lfd_gym.training.trainer import PrimalDualTrainer as PrimalDualTrainer
 
 __version__ = "0.1.0"
 
 #: Names whose modules import torch: they are imported when first used, and not part of ``__all__``.
-_LATER = {"PrimalDualTrainer": "lfd_gym.training.trainer", "TabularPolicy": "lfd_gym.training.tabular_policy"}
+_LATER = {"PrimalDualTrainer": "lfd_gym.training.trainer", "TabularPolicy": "lfd_gym.policies.tabular_policy"}
 
 
 def __getattr__(name: str) -> Any:

@@ -17,12 +17,12 @@ import numpy as np
 import tyro
 
 import lfd_gym
-from lfd_gym.atomic_files import replacing_file
 from lfd_gym.commands.benchmark import Benchmark, Report
 from lfd_gym.commands.demonstrations import Collect, Convert, Inspect
 from lfd_gym.commands.reproduce import Reproduce
 from lfd_gym.commands.training import Evaluate, Train
 from lfd_gym.envs.rendering import Picture, render_grid
+from lfd_gym.files import replacing_file
 from lfd_gym.model.mdp import FiniteMDP
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from lfd_gym.atomic_files import replacing_file
-from lfd_gym.demos.demonstrations import Demonstrations
+from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.envs.gridworld import StochasticGridworldEnv
 from lfd_gym.envs.rendering import render_grid
+from lfd_gym.files import replacing_file
 from lfd_gym.validation import IntArray
 
 

@@ -7,9 +7,9 @@ import numpy as np
 from scipy import stats
 
 import lfd_gym as lfd
-from lfd_gym.descent.finite_descent import FiniteDescent, FiniteOracle
-from lfd_gym.descent.gradient_norms import estimate_gradient_norms
-from lfd_gym.descent.step_sizes import paper_steps, practical_steps
+from lfd_gym.solvers.descent.finite_descent import FiniteDescent, FiniteOracle
+from lfd_gym.solvers.descent.gradient_norms import estimate_gradient_norms
+from lfd_gym.solvers.descent.step_sizes import paper_steps, practical_steps
 
 
 def two_states_with_self_loops(value_domain="ball", cost_class="simplex"):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lfd_gym.statistics import performance_profile
+from lfd_gym.assessment.statistics import performance_profile
 from lfd_gym.validation import FloatArray
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lfd_gym.atomic_files import replacing_file
 from lfd_gym.benchmark import figures
 from lfd_gym.benchmark.policy_maps import policy_maps
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.summary import SummaryRow, samples_of, seconds_of, summarise
+from lfd_gym.files import replacing_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from lfd_gym.atomic_files import replacing_file
 from lfd_gym.benchmark.spec import BenchmarkSpec
+from lfd_gym.files import replacing_file
 from lfd_gym.validation import FloatArray
 
 Row = dict[str, Any]

@@ -22,15 +22,15 @@ from typing import Any
 
 from tqdm import tqdm
 
+from lfd_gym.assessment.evaluation import evaluate
 from lfd_gym.baselines import Learner, Task, make_learner, run_learner
 from lfd_gym.benchmark.engines import Engine
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.world import World
-from lfd_gym.demos.demonstrations import Demonstrations
-from lfd_gym.demos.feature_estimation import feature_expectations
-from lfd_gym.evaluation import evaluate
-from lfd_gym.policies import policy_table
+from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.estimation import feature_expectations
+from lfd_gym.policies.policies import policy_table
 from lfd_gym.validation import FloatArray
 
 #: Certificates of a benchmark hold with this probability each.

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from lfd_gym.assessment.statistics import Interval, bootstrap_interval, interquartile_mean
 from lfd_gym.benchmark.spec import named_stream
-from lfd_gym.statistics import Interval, bootstrap_interval, interquartile_mean
 from lfd_gym.validation import FloatArray
 
 Row = dict[str, Any]

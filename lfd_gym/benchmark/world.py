@@ -9,9 +9,9 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.benchmark.spec import Cell, EnvironmentSpec, named_stream
-from lfd_gym.costs import normalise_costs
-from lfd_gym.demos.collection import collect
-from lfd_gym.demos.demonstrations import Demonstrations
+from lfd_gym.costs.costs import normalise_costs
+from lfd_gym.demonstrations.collection import collect
+from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.gridworld import random_state_costs
 from lfd_gym.envs.toy_text import reward_cost

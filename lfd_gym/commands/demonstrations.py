@@ -15,14 +15,14 @@ import gymnasium as gym
 import numpy as np
 import tyro
 
-from lfd_gym.demos.collection import collect
-from lfd_gym.demos.demonstrations import Demonstrations
-from lfd_gym.demos.experts import noisy_policy, soft_optimal_policy
-from lfd_gym.demos.summary import summary_lines
+from lfd_gym.demonstrations.collection import collect
+from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.summary import summary_lines
 from lfd_gym.envs.tabular import FiniteEnv
 from lfd_gym.envs.toy_text import reward_cost
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.plots import save_visit_map
+from lfd_gym.policies.experts import noisy_policy, soft_optimal_policy
 
 Format = Literal["npz", "imitation", "minari"]
 
@@ -77,7 +77,7 @@ class Collect:
         env = gym.make(self.env, max_episode_steps=self.horizon, **kwargs)
         rng = np.random.default_rng(self.seed)
         if self.expert == "human":
-            from lfd_gym.demos.human_expert import collect_from_keyboard
+            from lfd_gym.demonstrations.human_expert import collect_from_keyboard
 
             demos = collect_from_keyboard(env, self.trajectories, self.horizon, rng)
         else:
@@ -111,7 +111,7 @@ class Collect:
         return noisy_policy(optimal, self.epsilon) if self.expert == "noisy" else optimal
 
     def _ppo(self, env: gym.Env[Any, Any], path: Path) -> Any:
-        from lfd_gym.demos.ppo_expert import load_ppo, save_ppo, train_ppo
+        from lfd_gym.demonstrations.ppo_expert import load_ppo, save_ppo, train_ppo
 
         if self.train_ppo is not None:
             if path.exists() and not self.force:
@@ -145,7 +145,7 @@ class Inspect:
     def run(self) -> None:
         """Print the summary."""
         if self.place == _MINARI:
-            from lfd_gym.demos.interop_minari import list_datasets
+            from lfd_gym.demonstrations.interop_minari import list_datasets
 
             for name, metadata in list_datasets().items():
                 print(f"{name:40} {metadata['total_episodes']} episodes, {metadata['total_steps']} steps")
@@ -220,7 +220,7 @@ def check_free(out: str, kind: Format, force: bool) -> None:
 
 def dataset_exists(dataset_id: str) -> bool:
     """Whether there is a local Minari dataset of that name."""
-    from lfd_gym.demos.interop_minari import dataset_path
+    from lfd_gym.demonstrations.interop_minari import dataset_path
 
     return dataset_path(dataset_id).exists()
 

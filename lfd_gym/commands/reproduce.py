@@ -9,13 +9,13 @@ from typing import Annotated
 
 import tyro
 
-from lfd_gym.benchmark.bound_curve import bound_points, write_bound_curve
-from lfd_gym.benchmark.growth_curve import growth_points, write_growth_curve
 from lfd_gym.benchmark.presets import PAPER_COST_SEED, PAPER_COUNTS, PAPER_DISCOUNT, figure_spec
-from lfd_gym.benchmark.reproduction import write_figure
-from lfd_gym.benchmark.residual_curve import residual_points, write_residual_curve
 from lfd_gym.benchmark.runner import run_benchmark
 from lfd_gym.commands.benchmark import EngineSettings
+from lfd_gym.paper.bound_curve import bound_points, write_bound_curve
+from lfd_gym.paper.growth_curve import growth_points, write_growth_curve
+from lfd_gym.paper.reproduction import write_figure
+from lfd_gym.paper.residual_curve import residual_points, write_residual_curve
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,17 @@ import gymnasium as gym
 import numpy as np
 import tyro
 
-from lfd_gym.atomic_files import replacing_file
+from lfd_gym.assessment.evaluation import Evaluation, evaluate
+from lfd_gym.assessment.policy_certificate import certify_policy
 from lfd_gym.baselines import Task, make_learner, run_learner
 from lfd_gym.commands.demonstrations import parse_kwargs, read_demonstrations
-from lfd_gym.costs import normalise_costs
-from lfd_gym.demos.demonstrations import Demonstrations
-from lfd_gym.demos.feature_estimation import feature_expectations
+from lfd_gym.costs.costs import normalise_costs
+from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.estimation import feature_expectations
 from lfd_gym.envs.toy_text import reward_cost
-from lfd_gym.evaluation import Evaluation, evaluate
+from lfd_gym.files import replacing_file
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.training.policy_certificate import certify_policy
-from lfd_gym.training.policy_files import load_policy
+from lfd_gym.policies.files import load_policy
 from lfd_gym.training.run_folder import RunLog, read_config, read_policy, read_resources, write_run
 from lfd_gym.validation import FloatArray
 

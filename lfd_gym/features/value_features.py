@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.costs import check_cost_features
+from lfd_gym.costs.costs import check_cost_features
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import LARGEST_UNIT, FloatArray, IntArray, finite_array
 

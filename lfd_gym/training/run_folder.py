@@ -1,7 +1,7 @@
 """The folder of a training run: everything needed to judge it, and to use and check its policy later.
 
 - ``config.json``: what was asked for, and the versions of what did it;
-- ``policy.npz``: the policy (`lfd_gym.training.policy_files`);
+- ``policy.npz``: the policy (`lfd_gym.policies.files`);
 - ``weights.json``: the cost weights that explain the expert, if the learner finds any;
 - ``certificate.json``: bounds on the distance to the expert, where the cost features are known;
 - ``metrics.json``: what learning took, what the learner says, and the evaluation, where the model is known;
@@ -22,10 +22,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from lfd_gym.atomic_files import replacing_folder
-from lfd_gym.policies import Policy
+from lfd_gym.files import replacing_folder
+from lfd_gym.policies.files import load_policy, save_policy
+from lfd_gym.policies.policies import Policy
 from lfd_gym.resources import Resources
-from lfd_gym.training.policy_files import load_policy, save_policy
 from lfd_gym.validation import FloatArray
 
 _PACKAGES = ("lfd-gym", "gymnasium", "numpy", "scipy", "numba", "torch", "stable-baselines3", "imitation")

@@ -16,19 +16,19 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from lfd_gym.certificate import Certificate
-from lfd_gym.costs import CostClass, check_cost_class
-from lfd_gym.demos.demonstrations import Demonstrations, Episode
-from lfd_gym.demos.feature_estimation import FeatureExpectations, Truncation, feature_expectations
-from lfd_gym.demos.forms import as_demonstrations
+from lfd_gym.assessment.certificate import Certificate
+from lfd_gym.assessment.policy_certificate import certify_policy
+from lfd_gym.costs.costs import CostClass, check_cost_class
+from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
+from lfd_gym.demonstrations.estimation import FeatureExpectations, Truncation, feature_expectations
+from lfd_gym.demonstrations.forms import as_demonstrations
+from lfd_gym.demonstrations.rollout_estimates import CostRows
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.features.occupancy_features import TilePolicy
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.rollout_estimates import CostRows
-from lfd_gym.saddle.saddle_point import ValueDomain
-from lfd_gym.training.policy_certificate import certify_policy
-from lfd_gym.training.tabular_policy import TabularPolicy
+from lfd_gym.policies.tabular_policy import TabularPolicy
+from lfd_gym.solvers.saddle.saddle_point import ValueDomain
 from lfd_gym.training.trainer_files import read_trained, write_trained
 from lfd_gym.training.trainer_solvers import SOLVERS, Apprenticeship, Relaxation, SolverName, Trained, Values
 from lfd_gym.validation import FloatArray, discount_factor
@@ -47,7 +47,7 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
     Parameters
     ----------
     demonstrations
-        In any form of `lfd_gym.demos.forms.as_demonstrations`; None to set them later.
+        In any form of `lfd_gym.demonstrations.forms.as_demonstrations`; None to set them later.
     env
         The environment. If it has a table of transitions (the gridworlds, FrozenLake, CliffWalking, Taxi), the model is
         known; else it must be one that `lfd_gym.as_generative_model` can put into a state.

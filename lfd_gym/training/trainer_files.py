@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from lfd_gym.atomic_files import replacing_file
 from lfd_gym.features.occupancy_features import TilePolicy
+from lfd_gym.files import replacing_file
 from lfd_gym.training.trainer_solvers import LinearValues, Relaxation, Trained
 from lfd_gym.validation import FloatArray
 

@@ -9,10 +9,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.costs import CostClass
-from lfd_gym.descent.mirror_descent import solve_mirror_descent
-from lfd_gym.exact.cutting_plane import solve_cutting_plane
-from lfd_gym.exact.plug_in import solve_plug_in
+from lfd_gym.costs.costs import CostClass
+from lfd_gym.demonstrations.rollout_estimates import CostRows
 from lfd_gym.features.occupancy_features import (
     FiniteOccupancyFeatures,
     TabularOccupancyFeatures,
@@ -22,9 +20,11 @@ from lfd_gym.features.occupancy_features import (
 from lfd_gym.features.value_features import TabularValueFeatures, ValueFeatures
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.rollout_estimates import CostRows
-from lfd_gym.saddle.primal_dual_hybrid import solve_primal_dual_hybrid
-from lfd_gym.saddle.saddle_point import SaddlePointProblem, ValueDomain
+from lfd_gym.solvers.descent.mirror_descent import solve_mirror_descent
+from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
+from lfd_gym.solvers.exact.plug_in import solve_plug_in
+from lfd_gym.solvers.saddle.primal_dual_hybrid import solve_primal_dual_hybrid
+from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem, ValueDomain
 from lfd_gym.validation import FloatArray
 
 #: Iterations of Algorithm 1 if the user does not say: seconds of compiled rounds, minutes of batches of a simulator.

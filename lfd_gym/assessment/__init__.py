@@ -1,0 +1,1 @@
+"""Judging policies: evaluation, certificates, bounds, statistics."""

@@ -1,0 +1,1 @@
+"""Costs, and the sets their weights live in."""

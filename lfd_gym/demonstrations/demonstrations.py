@@ -1,0 +1,320 @@
+"""Demonstrations: what an expert saw and did, as flat arrays.
+
+With m trajectories and N actions in all, trajectory k owns the actions ``offsets[k]:offsets[k + 1]`` and the
+observations ``offsets[k] + k : offsets[k + 1] + k + 1``: one observation before each action, and the last one after
+all of them. There is no discount here: it belongs to the problem that the demonstrations are used for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from lfd_gym.demonstrations.columns import box_or_discrete_column, flag_column, frozen, read_only, reward_column, same
+from lfd_gym.demonstrations.provenance import Provenance
+from lfd_gym.validation import IntArray
+
+if TYPE_CHECKING:
+    from imitation.data.types import Trajectory, Transitions
+    from minari import MinariDataset
+
+
+class Episode(NamedTuple):
+    """One trajectory: views of T + 1 observations, T actions and T rewards (or None), and how it ended."""
+
+    observations: NDArray[Any]
+    actions: NDArray[Any]
+    rewards: NDArray[Any] | None
+    terminated: bool
+    truncated: bool
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Demonstrations:
+    """Trajectories of an expert. Immutable: the arrays are read-only copies.
+
+    Parameters
+    ----------
+    observations
+        (N + m, …) integers for a `Discrete` space, else rows of the `Box`.
+    actions
+        (N, …).
+    offsets
+        (m + 1,) where each trajectory's actions begin; the last entry is N.
+    terminated, truncated
+        (m,) whether the process came to its end, and whether something outside it (a time limit) cut it short.
+        Trajectories with neither are fragments that simply stop.
+    observation_space, action_space
+        `Discrete` (starting at 0) or `Box`.
+    rewards
+        (N,) floats, if known.
+    horizon
+        The number of actions after which every trajectory was cut by design; None if there is no such number or it is
+        not known. It sharpens the confidence radius of `feature_expectations`.
+    provenance
+        Where the trajectories come from.
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> from lfd_gym import Demonstrations
+    >>> demos = Demonstrations(
+    ...     observations=[0, 1, 2, 0, 1],
+    ...     actions=[1, 1, 0],
+    ...     offsets=[0, 2, 3],
+    ...     terminated=[True, False],
+    ...     truncated=[False, True],
+    ...     observation_space=gym.spaces.Discrete(3),
+    ...     action_space=gym.spaces.Discrete(2),
+    ... )
+    >>> demos
+    Demonstrations(2 trajectories, 3 transitions, Discrete(3) -> Discrete(2))
+    >>> demos[1].observations
+    array([0, 1])
+    """
+
+    observations: NDArray[Any]
+    actions: NDArray[Any]
+    offsets: IntArray
+    terminated: NDArray[np.bool_]
+    truncated: NDArray[np.bool_]
+    observation_space: gym.Space[Any]
+    action_space: gym.Space[Any]
+    rewards: NDArray[Any] | None = None
+    horizon: int | None = None
+    provenance: Provenance = field(default_factory=Provenance)
+
+    def __post_init__(self) -> None:
+        offsets = frozen(self.offsets, np.int64)
+        if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+            raise ValueError("offsets must be a vector that starts at 0 and never falls")
+        n_trajectories, n_transitions = offsets.size - 1, int(offsets[-1])
+        columns = {
+            "observations": box_or_discrete_column(
+                "observations", self.observations, n_transitions + n_trajectories, self.observation_space
+            ),
+            "actions": box_or_discrete_column("actions", self.actions, n_transitions, self.action_space),
+            "terminated": flag_column("terminated", self.terminated, n_trajectories),
+            "truncated": flag_column("truncated", self.truncated, n_trajectories),
+            "rewards": reward_column(self.rewards, n_transitions),
+            "offsets": offsets,
+        }
+        for name, column in columns.items():
+            object.__setattr__(self, name, column)
+        self._check_horizon()
+
+    def _check_horizon(self) -> None:
+        if self.horizon is None:
+            return
+        if self.horizon < 1:
+            raise ValueError(f"horizon must be at least 1, got {self.horizon}")
+        lengths = self.lengths
+        wrong = (lengths > self.horizon) | (~self.terminated & (lengths != self.horizon))
+        if wrong.any():
+            k = int(np.argmax(wrong))
+            raise ValueError(
+                f"horizon is {self.horizon}, but trajectory {k} has {lengths[k]} actions and "
+                f"{'is' if self.terminated[k] else 'is not'} terminated: without termination a trajectory "
+                "runs to the horizon"
+            )
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def n_transitions(self) -> int:
+        """N, the number of actions."""
+        return len(self.actions)
+
+    @property
+    def lengths(self) -> IntArray:
+        """(m,) number of actions of each trajectory."""
+        return np.diff(self.offsets)
+
+    @property
+    def trajectory_indices(self) -> IntArray:
+        """(N,) the trajectory that each action belongs to."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    @property
+    def acted_on(self) -> NDArray[Any]:
+        """(N, …) the observation on which each action was taken: all but the last one of each trajectory."""
+        return np.asarray(self.observations[np.arange(self.n_transitions) + self.trajectory_indices])
+
+    def __len__(self) -> int:
+        return len(self.terminated)
+
+    def __getitem__(self, k: int) -> Episode:
+        if not -len(self) <= k < len(self):
+            raise IndexError(f"there is no trajectory {k}: there are {len(self)}")
+        k %= len(self)
+        start, stop = int(self.offsets[k]), int(self.offsets[k + 1])
+        return Episode(
+            self.observations[start + k : stop + k + 1],
+            self.actions[start:stop],
+            None if self.rewards is None else self.rewards[start:stop],
+            bool(self.terminated[k]),
+            bool(self.truncated[k]),
+        )
+
+    def __iter__(self) -> Iterator[Episode]:
+        return (self[k] for k in range(len(self)))
+
+    def __eq__(self, other: object) -> bool:
+        """Whether everything is the same, bit by bit."""
+        if not isinstance(other, Demonstrations):
+            return NotImplemented
+        return all(same(getattr(self, part.name), getattr(other, part.name)) for part in fields(self))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        spaces = f"{self.observation_space} -> {self.action_space}"
+        return f"Demonstrations({len(self)} trajectories, {self.n_transitions} transitions, {spaces})"
+
+    # -- making -------------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def from_episodes(
+        cls,
+        episodes: Iterable[Episode],
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
+        horizon: int | None = None,
+        provenance: Provenance | None = None,
+    ) -> Demonstrations:
+        """Join trajectories, which must agree on dtypes and on whether there are rewards."""
+        parts = [Episode(np.asarray(e[0]), np.asarray(e[1]), *e[2:]) for e in episodes]
+        if not parts:
+            raise ValueError("episodes must hold at least one trajectory")
+        with_rewards = parts[0].rewards is not None
+        for k, part in enumerate(parts):
+            if len(part.observations) != len(part.actions) + 1:
+                raise ValueError(
+                    f"trajectory {k} must have one more observation than actions, "
+                    f"got {len(part.observations)} and {len(part.actions)}"
+                )
+            dtypes = (part.observations.dtype, part.actions.dtype)
+            if dtypes != (parts[0].observations.dtype, parts[0].actions.dtype):
+                raise ValueError(f"trajectory {k} has other dtypes than trajectory 0: {dtypes}")
+            if (part.rewards is not None) != with_rewards:
+                raise ValueError(f"trajectories 0 and {k} disagree on whether there are rewards")
+        return cls(
+            observations=read_only(np.concatenate([part.observations for part in parts])),
+            actions=read_only(np.concatenate([part.actions for part in parts])),
+            offsets=np.cumsum([0] + [len(part.actions) for part in parts]),
+            terminated=np.array([part.terminated for part in parts], dtype=bool),
+            truncated=np.array([part.truncated for part in parts], dtype=bool),
+            observation_space=observation_space,
+            action_space=action_space,
+            rewards=np.concatenate([np.asarray(part.rewards) for part in parts]) if with_rewards else None,
+            horizon=horizon,
+            provenance=provenance or Provenance(),
+        )
+
+    def select(self, trajectories: ArrayLike) -> Demonstrations:
+        """Return the trajectories with the given indices, e.g. ``demos.select(range(5))``."""
+        chosen = np.asarray(trajectories)
+        if chosen.ndim != 1 or not np.issubdtype(chosen.dtype, np.integer):
+            raise ValueError(f"trajectories must be a vector of integers, got {trajectories!r}")
+        if chosen.size and (chosen.min() < 0 or chosen.max() >= len(self)):
+            raise IndexError(f"trajectories must lie in [0, {len(self)}), got {chosen.min()} to {chosen.max()}")
+        lengths = self.lengths[chosen]
+        offsets = np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
+        moved = self.offsets[chosen] + chosen - offsets[:-1] - np.arange(chosen.size)
+        seen = np.arange(offsets[-1] + chosen.size) + np.repeat(moved, lengths + 1)
+        return replace(
+            self,
+            observations=read_only(self.observations[seen]),
+            actions=read_only(self.actions[rows]),
+            offsets=offsets,
+            terminated=self.terminated[chosen],
+            truncated=self.truncated[chosen],
+            rewards=None if self.rewards is None else read_only(self.rewards[rows]),
+        )
+
+    @staticmethod
+    def concatenate(parts: Sequence[Demonstrations]) -> Demonstrations:
+        """Join demonstrations over the same spaces; a horizon or provenance that differs becomes unknown."""
+        first = parts[0]
+        for part in parts:
+            if (part.observation_space, part.action_space) != (first.observation_space, first.action_space):
+                raise ValueError(f"cannot join demonstrations over different spaces: {first} and {part}")
+        return Demonstrations.from_episodes(
+            [episode for part in parts for episode in part],
+            first.observation_space,
+            first.action_space,
+            first.horizon if all(part.horizon == first.horizon for part in parts) else None,
+            first.provenance if all(part.provenance == first.provenance for part in parts) else None,
+        )
+
+    def with_provenance(self, **parts: Any) -> Demonstrations:
+        """Return the same trajectories with some parts of the `Provenance` set, e.g. ``policy="optimal"``."""
+        return replace(self, provenance=replace(self.provenance, **parts))
+
+    # -- files and other libraries ------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write one ``.npz`` file, all or nothing; see `lfd_gym.demonstrations.files` for the format."""
+        from lfd_gym.demonstrations import files as demonstration_files
+
+        demonstration_files.save(self, path, overwrite)
+
+    @staticmethod
+    def load(path: str | Path) -> Demonstrations:
+        """Read what `save` wrote. No content of the file can run code."""
+        from lfd_gym.demonstrations import files as demonstration_files
+
+        return demonstration_files.load(path)
+
+    def to_imitation(self) -> list[Trajectory]:
+        """Return `imitation` trajectories (with rewards, if they are known); see `interop_imitation`."""
+        from lfd_gym.demonstrations import interop_imitation
+
+        return interop_imitation.to_trajectories(self)
+
+    def to_transitions(self) -> Transitions:
+        """Return `imitation`'s flattened transitions (with rewards, if they are known)."""
+        from lfd_gym.demonstrations import interop_imitation
+
+        return interop_imitation.to_transitions(self)
+
+    def save_imitation(self, path: str | Path, overwrite: bool = False) -> None:
+        """Write the folder that `imitation.data.serialize.save` writes, all or nothing."""
+        from lfd_gym.demonstrations import interop_imitation
+
+        interop_imitation.save_dataset(self, path, overwrite)
+
+    @staticmethod
+    def from_imitation(
+        source: Sequence[Trajectory] | Transitions | str | Path,
+        observation_space: gym.Space[Any],
+        action_space: gym.Space[Any],
+        horizon: int | None = None,
+    ) -> Demonstrations:
+        """Take over trajectories, flattened transitions in their original order, or the folder of a saved dataset.
+
+        `interop_imitation` says what becomes of their infos. Nothing in a saved dataset can run code.
+        """
+        from lfd_gym.demonstrations import interop_imitation
+
+        return interop_imitation.to_demonstrations(source, observation_space, action_space, horizon)
+
+    def to_minari(self, dataset_id: str, **metadata: Any) -> MinariDataset:
+        """Create a local Minari dataset; see `interop_minari.create_dataset` for the metadata."""
+        from lfd_gym.demonstrations import interop_minari
+
+        return interop_minari.create_dataset(self, dataset_id, **metadata)
+
+    @staticmethod
+    def from_minari(dataset: MinariDataset | str) -> Demonstrations:
+        """Take over a Minari dataset, or the local one of that name."""
+        from lfd_gym.demonstrations import interop_minari
+
+        return interop_minari.from_dataset(dataset)

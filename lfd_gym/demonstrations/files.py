@@ -1,0 +1,131 @@
+"""The file of demonstrations: one ``.npz``, written all or nothing, that cannot run code when it is read.
+
+Members of version 1, all plain arrays (no pickle):
+
+- ``observations``, ``actions``, ``offsets``, ``terminated``, ``truncated`` and, if known, ``rewards``: the columns of
+  `Demonstrations`;
+- for each space that is a Box, ``observation_low``, ``observation_high``, ``action_low``, ``action_high``;
+- ``header``: UTF-8 JSON as bytes, with ``format``, ``version``, the spaces (``{"discrete": n}`` or ``{"box": dtype}``),
+  ``horizon``, ``provenance`` and ``checksum``, the SHA-256 of everything else.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.provenance import Provenance
+from lfd_gym.files import replacing_file
+
+FORMAT = "lfd_gym demonstrations"
+VERSION = 1
+
+_COLUMNS = ("observations", "actions", "offsets", "terminated", "truncated")
+
+
+def save(demonstrations: Demonstrations, path: str | Path, overwrite: bool = False) -> None:
+    """Write ``demonstrations`` to ``path``, which must end in ``.npz``."""
+    target = Path(path)
+    if target.suffix != ".npz":
+        raise ValueError(f"path must end in .npz, got {target}")
+    arrays = {name: getattr(demonstrations, name) for name in _COLUMNS}
+    if demonstrations.rewards is not None:
+        arrays["rewards"] = demonstrations.rewards
+    header: dict[str, Any] = {
+        "format": FORMAT,
+        "version": VERSION,
+        "horizon": demonstrations.horizon,
+        "provenance": demonstrations.provenance.to_dict(),
+    }
+    for name in ("observation", "action"):
+        space = getattr(demonstrations, f"{name}_space")
+        if isinstance(space, gym.spaces.Discrete):
+            header[f"{name}_space"] = {"discrete": int(space.n)}
+        else:
+            header[f"{name}_space"] = {"box": np.dtype(space.dtype).str}
+            arrays |= {f"{name}_low": space.low, f"{name}_high": space.high}
+    header["checksum"] = checksum(header, arrays)
+    members = arrays | {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
+    with replacing_file(target, overwrite) as unfinished, open(unfinished, "wb") as file:
+        np.savez_compressed(file, allow_pickle=False, **members)
+
+
+def load(path: str | Path) -> Demonstrations:
+    """Read what `save` wrote, or say what is wrong with the file."""
+    members = _read_members(path)
+    header = _parse_header(path, members.pop("header", None))
+    stated = header.pop("checksum", None)
+    if stated != checksum(header, members):
+        raise ValueError(f"{path} is damaged: its content does not match its checksum")
+    try:
+        return Demonstrations(
+            **{name: members[name] for name in _COLUMNS},
+            rewards=members.get("rewards"),
+            observation_space=_space("observation", header, members),
+            action_space=_space("action", header, members),
+            horizon=header["horizon"],
+            provenance=Provenance(**header["provenance"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:  # a valid checksum over wrong content: made by something else
+        raise ValueError(f"{path} does not hold valid demonstrations: {error}") from error
+
+
+def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 over the header and, in the order of their names, each array's name, dtype, shape and bytes."""
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"\n{name} {array.dtype.str} {arrays[name].shape}\n".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _read_members(path: str | Path) -> dict[str, NDArray[Any]]:
+    if not zipfile.is_zipfile(path):
+        if not os.path.isfile(path):
+            raise FileNotFoundError(f"there is no file {path}")
+        raise ValueError(f"{path} is not a demonstration file, or not all of one: it is no complete .npz archive")
+    members: dict[str, NDArray[Any]] = {}
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            for name in archive.files:
+                members[name] = archive[name]
+                if not isinstance(members[name], np.ndarray):
+                    raise ValueError(f"the member {name!r} is no array")
+    except Exception as error:  # a damaged archive can fail in any way, from zlib to an allocation
+        raise ValueError(f"{path} cannot be read as a demonstration file: {error}") from error
+    return members
+
+
+def _parse_header(path: str | Path, header: NDArray[Any] | None) -> dict[str, Any]:
+    if header is None or header.dtype != np.uint8:
+        raise ValueError(f"{path} is no demonstration file: it has no header of lfd_gym")
+    try:
+        parsed = json.loads(header.tobytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is no demonstration file: its header is not JSON ({error})") from error
+    if not isinstance(parsed, dict) or parsed.get("format") != FORMAT:
+        raise ValueError(f"{path} is no demonstration file: its header does not say {FORMAT!r}")
+    if parsed.get("version") != VERSION:
+        raise ValueError(
+            f"{path} is in version {parsed.get('version')!r} of the format, this lfd_gym reads version {VERSION}"
+        )
+    return parsed
+
+
+def _space(name: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> gym.Space[Any]:
+    description = header[f"{name}_space"]
+    if "discrete" in description:
+        return gym.spaces.Discrete(int(description["discrete"]))
+    low, high = arrays[f"{name}_low"], arrays[f"{name}_high"]
+    return gym.spaces.Box(low, high, dtype=np.dtype(description["box"]).type)

@@ -1,0 +1,1 @@
+"""What acts: tables, tiles, networks, functions, and their files."""

@@ -1,0 +1,1 @@
+"""What takes numbers and returns a solution; knows no environment."""

@@ -1,0 +1,60 @@
+"""How large the stochastic gradients are: a first batch of draws that sets the scale of the practical steps."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from lfd_gym.features.value_features import FiniteValueFeatures, TabularValueFeatures
+from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.solvers.descent.step_sizes import GradientNorms
+from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+
+#: Draws of next states, and of initial states, that the estimate takes.
+N_DRAWS = 1024
+_ROUNDING = 1e-9
+
+
+def estimate_gradient_norms(
+    problem: SaddlePointProblem, model: GenerativeModel, batch_size: int, rng: np.random.Generator
+) -> GradientNorms:
+    """Estimate root mean square norms of mean gradients of ``batch_size`` draws in λ and w, for uniform θ.
+
+    Where all draws give zero, the estimate is what they are likely to have missed, so that no step is ever infinite
+    and none is zero.
+    """
+    columns = rng.integers(problem.n_occupancy_features, size=N_DRAWS)
+    states, actions = problem.occupancy_features.sample(columns, rng)
+    successors = model.sample_next(states, actions, rng)
+    here = model.observe(states)
+    slopes = _rows(problem, model.observe(model.sample_initial(N_DRAWS, rng))) - (
+        _rows(problem, here) - problem.discount * _rows(problem, model.observe(successors))
+    ) / (1 - problem.discount)
+    excess = problem.pair_costs(here, actions, model.is_absorbing(states)) - problem.expert_feature_expectations
+    return GradientNorms(
+        value=_mean_norm(slopes, batch_size) or 2 / (1 - problem.discount) / sqrt(N_DRAWS),
+        cost=_mean_norm(excess, batch_size) or 2 * sqrt(problem.n_costs / N_DRAWS),
+    )
+
+
+def _rows(problem: SaddlePointProblem, observations: NDArray[Any]) -> Any:
+    """Return the rows of Ψ, sparse over finite spaces."""
+    features = problem.value_features
+    if isinstance(features, TabularValueFeatures):
+        places = (np.arange(observations.size), observations)
+        return sp.csr_array((np.ones(observations.size), places), shape=(observations.size, features.n_states))
+    if isinstance(features, FiniteValueFeatures):
+        return features.matrix[observations]
+    return features.evaluate(observations)
+
+
+def _mean_norm(gradients: Any, batch_size: int) -> float:
+    """√E‖mean of a batch‖² = √(‖E g‖² + (E‖g‖² − ‖E g‖²)/B), and zero if it is zero up to rounding."""
+    square = float((gradients * gradients).sum()) / gradients.shape[0]
+    mean_square = float(np.square(np.asarray(gradients.mean(axis=0))).sum())
+    norm = sqrt(mean_square + max(square - mean_square, 0.0) / batch_size)
+    return norm if norm > _ROUNDING else 0.0

@@ -1,0 +1,155 @@
+"""Algorithm 1 on any generative model: mini-batches of draws, with features and costs evaluated where the draws fall.
+
+One iteration draws a batch of B rounds (see `_kernels`) at the same iterates, and steps along the mean gradient.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.solvers.descent.step_sizes import StepSizes, value_domain_radius
+from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.validation import FloatArray, IntArray
+
+#: exp(−_LOWEST) is as good as zero; deeper weights are kept here, so that they can still come back.
+_LOWEST = 650.0
+_SMALLEST = 1e-280
+
+
+class SimulatedDescent:
+    """A run of Algorithm 1 by batches of ``sample_next``. One iteration is one batch."""
+
+    def __init__(
+        self,
+        problem: SaddlePointProblem,
+        model: GenerativeModel,
+        batch_size: int,
+        steps: StepSizes,
+        rng: np.random.Generator,
+    ) -> None:
+        self.problem, self.model, self.batch_size = problem, model, batch_size
+        self.oracle_calls_per_iteration = 2 * batch_size
+        self.initial_draws_per_iteration = batch_size
+        self._steps = steps
+        self._rng = np.random.default_rng(rng.integers(2**63, size=4))  # of a known kind, whose state is plain numbers
+        self._counter = np.zeros(1, np.int64)
+        self._log_theta = np.zeros(problem.n_occupancy_features)
+        self._lambda = np.zeros(problem.n_value_features)
+        self._w = np.full(problem.n_costs, 1 / problem.n_costs if problem.cost_class == "simplex" else 0.0)
+        self._sums = (np.zeros_like(self._log_theta), np.zeros_like(self._lambda), np.zeros_like(self._w))
+
+    @property
+    def iteration(self) -> int:
+        """Batches done."""
+        return int(self._counter[0])
+
+    def set_steps(self, steps: StepSizes) -> None:
+        """Use other steps from now on."""
+        self._steps = steps
+
+    def advance(self, n_iterations: int) -> None:
+        """Do so many iterations."""
+        for _ in range(n_iterations):
+            self._iterate()
+
+    def _iterate(self) -> None:
+        theta, lam, w = self.current()
+        for total, weights in zip(self._sums, (theta, lam, w), strict=True):
+            total += weights
+        self._counter += 1
+        problem, steps, size = self.problem, self._steps, self.batch_size
+        indices = self._rng.choice(theta.size, size=(2, size), p=theta)
+        columns = np.concatenate([self._rng.integers(theta.size, size=size), indices[0]])
+        costs, slopes = self._draw(columns)  # of i, then of j
+        advantages = costs @ w - slopes @ lam
+        gradient = self._theta_gradient(columns, advantages, theta)
+        self._log_theta -= steps.occupancy * gradient
+        self._log_theta -= self._log_theta.max()
+        np.maximum(self._log_theta, -_LOWEST, out=self._log_theta)
+
+        value_step = steps.value / sqrt(self.iteration) if steps.value_decays else steps.value
+        starts = problem.value_features.evaluate(self.model.observe(self.model.sample_initial(size, self._rng)))
+        self._lambda[:] = self._project(lam + value_step * (starts - slopes[size:]).mean(axis=0))
+        states, actions = problem.occupancy_features.sample(indices[1], self._rng)
+        costs = problem.pair_costs(self.model.observe(states), actions, self.model.is_absorbing(states))
+        self._cost_ascent(steps.cost * (costs.mean(axis=0) - problem.expert_feature_expectations))
+
+    def _draw(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
+        """Draw (x, a) from the columns of Φ and y ~ P(·|x, a); return c(x, a) and (ψ_x − γψ_y)/(1−γ)."""
+        problem = self.problem
+        states, actions = problem.occupancy_features.sample(columns, self._rng)
+        successors = self.model.sample_next(states, actions, self._rng)
+        here = self.model.observe(states)
+        rows = problem.value_features.evaluate(here)
+        next_rows = problem.value_features.evaluate(self.model.observe(successors))
+        slopes = (rows - problem.discount * next_rows) / (1 - problem.discount)
+        return problem.pair_costs(here, actions, self.model.is_absorbing(states)), slopes
+
+    def _theta_gradient(self, columns: IntArray, advantages: FloatArray, theta: FloatArray) -> FloatArray:
+        size = self.batch_size
+        if self._steps.balanced:
+            values = advantages / (1 / theta.size + theta[columns])
+        else:
+            columns, values = columns[:size], theta.size * (advantages[:size] + self._steps.shift)
+        return np.bincount(columns, weights=values, minlength=theta.size) / size
+
+    def _project(self, lam: FloatArray) -> FloatArray:
+        problem = self.problem
+        if problem.value_domain == "box":
+            return np.clip(lam, -problem.value_radius, problem.value_radius)
+        norm = float(np.linalg.norm(lam))
+        return np.asarray(lam * min(1.0, value_domain_radius(problem) / norm) if norm > 0 else lam)
+
+    def _cost_ascent(self, change: FloatArray) -> None:
+        if self.problem.cost_class == "simplex":
+            self._w = np.maximum(self._w * np.exp(change), _SMALLEST)
+            self._w /= self._w.sum()
+        else:
+            self._w += change
+            self._w /= max(1.0, float(np.linalg.norm(self._w)))
+
+    def temper(self, power: float) -> None:
+        """Raise θ and, over the simplex, w to ``power`` and normalise: dual averaging with a smaller step."""
+        self._log_theta *= power
+        if self.problem.cost_class == "simplex":
+            self._w **= power
+            self._w /= self._w.sum()
+
+    def current(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the iterates θ, λ and w."""
+        theta = np.exp(self._log_theta)
+        return theta / theta.sum(), self._lambda.copy(), self._w.copy()
+
+    def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return the sums of the iterates θ_n, λ_n and w_n so far."""
+        theta, lam, w = self._sums
+        return theta.copy(), lam.copy(), w.copy()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all arrays that a checkpoint needs."""
+        generator = json.dumps(self._rng.bit_generator.state)
+        return {
+            "counter": self._counter,
+            "log_theta": self._log_theta,
+            "lambda": self._lambda,
+            "w": self._w,
+            "theta_sum": self._sums[0],
+            "lambda_sum": self._sums[1],
+            "w_sum": self._sums[2],
+            "generator": np.array(generator),
+        }
+
+    def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Continue from the arrays of a checkpoint of the same problem."""
+        for name, array in self.arrays().items():
+            if name == "generator":
+                self._rng.bit_generator.state = json.loads(str(arrays[name]))
+            else:
+                array[...] = arrays[name]

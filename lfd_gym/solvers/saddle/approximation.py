@@ -1,0 +1,285 @@
+"""How well the features can express what they should: the approximation terms of Propositions 4 and 5.
+
+- ``nearest_occupancy``: min over θ of ‖Φθ − μ‖₁;
+- ``nearest_values``: min over λ in Λ and constants k of ‖Ψλ + k − V‖∞. The paper has k = 0; the constant is free
+  because it does not change the Lagrangian (⟨T_γ μ − ν₀, 1⟩ = 0), and the propositions hold with it.
+
+Both return feasible weights, so the error they report is attained: never too small, up to rounding.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from lfd_gym.costs.costs import worst_weights
+from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
+from lfd_gym.features.value_features import TabularValueFeatures
+from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.validation import FloatArray, finite_array
+
+_MAX_CUTS = 200
+_FIT_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Fit:
+    """The best approximation found.
+
+    Attributes
+    ----------
+    error
+        Its distance, attained by ``weights``.
+    lower_bound
+        No weights do better than this.
+    weights
+        θ or λ.
+    """
+
+    error: float
+    lower_bound: float
+    weights: FloatArray
+
+
+@dataclass(frozen=True)
+class ApproximationError:
+    """The two terms of ε_approx, each a distance times a factor.
+
+    Attributes
+    ----------
+    occupancy_error, value_error
+        min_θ'‖μ_θ' − μ‖₁ and the sup-norm distance of the value functions.
+    occupancy_factor, value_factor
+        What multiplies them. The propositions' factors hold for every (θ, λ, w); those of a given point are smaller.
+    """
+
+    occupancy_error: float
+    value_error: float
+    occupancy_factor: float
+    value_factor: float
+
+    @property
+    def total(self) -> float:
+        """Upper bound of ε_approx."""
+        return self.occupancy_factor * self.occupancy_error + self.value_factor * self.value_error
+
+
+def strong_approximation_error(
+    problem: SaddlePointProblem,
+    occupancy_weights: FloatArray,
+    apprentice_occupancy: ArrayLike,
+    expert: ArrayLike | None = None,
+) -> ApproximationError:
+    """ε_approx,θ of Proposition 4: min‖μ_θ' − μ_A‖₁ and min‖u_λ' − V^{π_θ}_{c}‖∞, c the worst cost for π_θ.
+
+    With the expert's occupancy in place of the apprentice's it is ε_approx,E,θ of Corollary 3. ``expert`` is ρ_C(π_E),
+    if it is not the problem's own.
+    """
+    policy = problem.policy(occupancy_weights)
+    values = _worst_values(problem, policy, expert)
+    return ApproximationError(
+        occupancy_error=nearest_occupancy(problem, apprentice_occupancy).error,
+        value_error=nearest_values(problem, values).error,
+        occupancy_factor=problem.occupancy_shift,
+        value_factor=2 / (1 - problem.discount),
+    )
+
+
+def point_approximation_error(
+    problem: SaddlePointProblem,
+    occupancy_weights: FloatArray,
+    value_weights: FloatArray,
+    cost_weights: FloatArray,
+    apprentice_occupancy: ArrayLike,
+    expert: ArrayLike | None = None,
+) -> ApproximationError:
+    """ε_approx,θ with the factors of this very point, as its proof has them before they are bounded.
+
+    The occupancy term's factor is half the span of c_w − T*u_λ (two distributions differ by a vector that sums to
+    zero), the value term's is ‖T_γ μ_θ − ν₀‖₁.
+    """
+    mdp, costs = problem.known_model()
+    strong = strong_approximation_error(problem, occupancy_weights, apprentice_occupancy, expert)
+    advantages = costs @ cost_weights - mdp.bellman_adjoint(problem.values(value_weights)).ravel()
+    violation = mdp.bellman_flow(problem.occupancy(occupancy_weights)) - mdp.initial_distribution
+    return ApproximationError(
+        occupancy_error=strong.occupancy_error,
+        value_error=strong.value_error,
+        occupancy_factor=float(np.ptp(advantages)) / 2,
+        value_factor=float(np.abs(violation).sum()),
+    )
+
+
+def weak_approximation_error(
+    problem: SaddlePointProblem, apprentice_occupancy: ArrayLike, dual_values: ArrayLike, dual_value_weights: ArrayLike
+) -> ApproximationError:
+    """ε_approx,w of Proposition 5 for ``dual_values`` V*_{w_A} and λ*, ``dual_value_weights``, a dual optimiser.
+
+    The factor of the value term is 2/(1−γ), half the paper's: choosing λ₀ = 0 in the proof of Lemma 4 saves one of its
+    two terms ‖T_γ μ_θ − ν₀‖₁, so that 2 ε_sad + ε_approx,w bounds the gap instead of 3 ε_sad plus twice the value term.
+    Values are compared up to a constant, as λ* is only determined up to one where Ψ can express constants.
+    """
+    target = finite_array("dual_values", dual_values, (None,))
+    approximation = problem.values(finite_array("dual_value_weights", dual_value_weights, (problem.n_value_features,)))
+    return ApproximationError(
+        occupancy_error=nearest_occupancy(problem, apprentice_occupancy).error,
+        value_error=_half_span(target - approximation),
+        occupancy_factor=problem.occupancy_shift,
+        value_factor=2 / (1 - problem.discount),
+    )
+
+
+def _worst_values(problem: SaddlePointProblem, policy: FloatArray, expert: ArrayLike | None) -> FloatArray:
+    mdp, costs = problem.known_model()
+    target = problem.expert_feature_expectations if expert is None else finite_array("expert", expert, (None,))
+    difference = costs.T @ mdp.occupancy(policy).ravel() - target
+    return mdp.value_function(policy, costs @ worst_weights(difference, problem.cost_class))
+
+
+def nearest_occupancy(problem: SaddlePointProblem, occupancy: ArrayLike) -> Fit:
+    """Minimise ‖Φθ − μ‖₁ over the simplex: a linear program with S·A + n_μ variables."""
+    phi, _ = problem.finite_features()
+    target = finite_array("occupancy", np.ravel(np.asarray(occupancy)), (phi.n_states * phi.n_actions,))
+    if isinstance(phi, TabularOccupancyFeatures):
+        return Fit(0.0, 0.0, target)
+    n_pairs, n_features = phi.matrix.shape
+    # Variables (θ, p) with p ≥ μ − Φθ, p ≥ 0: both are distributions, so ‖Φθ − μ‖₁ = 2 Σ max(μ − Φθ, 0).
+    program = _linear_program(
+        cost=np.concatenate([np.zeros(n_features), np.full(n_pairs, 2.0)]),
+        upper_matrix=sp.hstack([-phi.matrix, -sp.eye_array(n_pairs)], format="csc"),
+        upper=-target,
+        bounds=[(0, None)] * (n_features + n_pairs),
+        sum_to_one=n_features,
+    )
+    theta = np.maximum(program[:n_features], 0.0)
+    theta /= theta.sum()
+    error = float(np.abs(phi.combine(theta).ravel() - target).sum())
+    return Fit(error, min(2 * float(np.maximum(program[n_features:], 0).sum()), error), theta)
+
+
+def nearest_values(problem: SaddlePointProblem, values: ArrayLike) -> Fit:
+    """Minimise ‖Ψλ + k − V‖∞ over λ in the problem's domain and constants k.
+
+    Over the box a linear program. Over the ball, tabular features have a direct search; for others the ball is cut out
+    of a box by tangent planes until scaling the solution into it costs at most 1e-6, or after many cuts.
+    """
+    _, psi = problem.finite_features()
+    target = finite_array("values", values, (psi.n_states,))
+    if isinstance(psi, TabularValueFeatures):
+        return _nearest_tabular(problem, target)
+    is_ball = problem.value_domain == "ball"
+    radius = problem.value_radius / (np.sqrt(psi.n_features) if is_ball else 1.0)
+    cuts: list[FloatArray] = []
+    lower_bound = 0.0
+    best = Fit(_half_span(target), 0.0, np.zeros(psi.n_features))
+    for _ in range(_MAX_CUTS if is_ball else 1):
+        lam, lower_bound = _chebyshev_fit(psi.matrix, target, radius, cuts)
+        norm = float(np.linalg.norm(lam))
+        inside = lam * min(1.0, radius / norm) if is_ball and norm > 0 else lam
+        error = _half_span(target - psi.combine(inside))
+        if error < best.error:
+            best = Fit(error, 0.0, inside)
+        if best.error <= lower_bound + _FIT_TOLERANCE:
+            break
+        cuts.append(lam / norm)
+    return Fit(best.error, min(lower_bound, best.error), best.weights)
+
+
+def _half_span(difference: FloatArray) -> float:
+    """Min over k of ‖difference − k‖∞."""
+    return float(np.ptp(difference)) / 2
+
+
+def _nearest_tabular(problem: SaddlePointProblem, target: FloatArray) -> Fit:
+    """Ψ = I: shrink V − k towards zero by t, for the smallest t that brings it into the domain."""
+    middle = (target.max() + target.min()) / 2
+    if problem.value_domain == "box":
+        lam = np.clip(target - middle, -problem.value_radius, problem.value_radius)
+        error = _half_span(target - lam)
+        return Fit(error, error, lam)
+    radius = problem.value_radius / np.sqrt(target.size)
+    low, high = 0.0, _half_span(target)
+    if np.linalg.norm(_shrunk(target, 0.0)) <= radius:
+        high = 0.0
+    for _ in range(60):
+        shrinkage = (low + high) / 2
+        if np.linalg.norm(_shrunk(target, shrinkage)) <= radius:
+            high = shrinkage
+        else:
+            low = shrinkage
+    lam = _shrunk(target, high)
+    return Fit(_half_span(target - lam), low, lam)
+
+
+def _shrunk(target: FloatArray, shrinkage: float) -> FloatArray:
+    """Among the λ with ‖λ + k − target‖∞ ≤ shrinkage for some k, return the one of the smallest 2-norm.
+
+    For a given k it is the soft threshold of target − k; the best k makes its entries sum to zero.
+    """
+    low, high = float(target.min()), float(target.max())
+    for _ in range(60):
+        constant = (low + high) / 2
+        if _soft_threshold(target - constant, shrinkage).sum() > 0:
+            low = constant
+        else:
+            high = constant
+    return _soft_threshold(target - (low + high) / 2, shrinkage)
+
+
+def _soft_threshold(vector: FloatArray, shrinkage: float) -> FloatArray:
+    return np.asarray(np.sign(vector) * np.maximum(np.abs(vector) - shrinkage, 0.0))
+
+
+def _chebyshev_fit(
+    matrix: sp.csr_array, target: FloatArray, radius: float, cuts: list[FloatArray]
+) -> tuple[FloatArray, float]:
+    """Minimise t subject to |Ψλ + k − V| ≤ t, |λ_j| ≤ radius and ⟨cut, λ⟩ ≤ radius for every cut."""
+    n_states, n_features = matrix.shape
+    ones = np.ones((n_states, 1))
+    blocks = [
+        sp.hstack([matrix, sp.csr_array(np.hstack([ones, -ones]))]),
+        sp.hstack([-matrix, sp.csr_array(np.hstack([-ones, -ones]))]),
+    ]
+    upper = [target, -target]
+    if cuts:
+        blocks.append(sp.csr_array(np.hstack([np.array(cuts), np.zeros((len(cuts), 2))])))
+        upper.append(np.full(len(cuts), radius))
+    solution = _linear_program(
+        cost=np.concatenate([np.zeros(n_features + 1), [1.0]]),
+        upper_matrix=sp.vstack(blocks, format="csc"),
+        upper=np.concatenate(upper),
+        bounds=[(-radius, radius)] * n_features + [(None, None), (0, None)],
+        sum_to_one=0,
+    )
+    return solution[:n_features], float(solution[-1])
+
+
+def _linear_program(
+    cost: FloatArray,
+    upper_matrix: Any,
+    upper: FloatArray,
+    bounds: list[tuple[float | None, float | None]],
+    sum_to_one: int,
+) -> FloatArray:
+    """Minimise ⟨cost, v⟩ subject to ``upper_matrix`` v ≤ ``upper``; the first ``sum_to_one`` variables sum to one."""
+    from scipy.optimize import linprog  # imported here: it would double the time that importing the package takes
+
+    equality: Any = sp.csr_array(
+        (np.ones(sum_to_one), (np.zeros(sum_to_one, int), np.arange(sum_to_one))), (1, cost.size)
+    )
+    result = linprog(
+        cost,
+        A_ub=upper_matrix,
+        b_ub=upper,
+        A_eq=equality if sum_to_one else None,
+        b_eq=[1.0] if sum_to_one else None,
+        bounds=bounds,
+        method="highs",
+    )
+    if result.x is None:
+        raise RuntimeError(f"the linear program of the approximation error failed: {result.message}")
+    return np.asarray(result.x)

@@ -1,0 +1,201 @@
+"""Every bound of a certificate against its formula, computed here from the same draws."""
+
+import math
+
+import numpy as np
+import pytest
+from problems import random_point
+from strategies import random_policy
+
+import lfd_gym as lfd
+from lfd_gym import (
+    FiniteMDP,
+    FiniteValueFeatures,
+    SaddlePointProblem,
+    TabularModel,
+    TabularOccupancyFeatures,
+    certify,
+    certify_from_samples,
+    certify_policy,
+    feature_expectations,
+)
+from lfd_gym.assessment.certificate import exactly_known
+from lfd_gym.solvers.saddle.residual_sampling import sample_residual
+
+N_STATES, N_ACTIONS, N_COSTS, N_VALUES, GAMMA = 4, 2, 3, 5, 0.7
+CLASSES = pytest.mark.parametrize("cost_class", ["simplex", "ball"])
+#: A different radius for each cost, so that none stands for another.
+RADII = np.array([0.03, 0.11, 0.07])
+
+
+def some_problem(value_domain="ball", cost_class="simplex"):
+    rng = np.random.default_rng(7)
+    mdp = FiniteMDP(rng.dirichlet(np.full(N_STATES, 0.5), size=N_STATES * N_ACTIONS), rng.dirichlet(np.ones(4)), GAMMA)
+    costs = rng.uniform(-1, 1, (N_STATES * N_ACTIONS, N_COSTS))
+    problem = SaddlePointProblem(
+        costs,
+        costs.T @ mdp.occupancy(random_policy(mdp, rng)).ravel(),
+        TabularOccupancyFeatures(N_STATES, N_ACTIONS),
+        FiniteValueFeatures(rng.uniform(-1, 1, (N_STATES, N_VALUES))),
+        GAMMA,
+        value_radius=4.0,
+        value_domain=value_domain,
+        cost_class=cost_class,
+        mdp=mdp,
+    )
+    return problem, random_point(problem, rng)
+
+
+class Recorder:
+    """A model that keeps what was drawn from it."""
+
+    def __init__(self, mdp):
+        self._model = TabularModel.from_mdp(mdp)
+        self.starts, self.steps = [], []
+
+    def __getattr__(self, name):
+        return getattr(self._model, name)
+
+    def sample_initial(self, n, rng):
+        self.starts.append(self._model.sample_initial(n, rng))
+        return self.starts[-1]
+
+    def sample_next(self, states, actions, rng):
+        after = self._model.sample_next(states, actions, rng)
+        self.steps.append((states, actions, after))
+        return after
+
+
+def largest_over_class(vector, cost_class):
+    return vector.max() if cost_class == "simplex" else np.linalg.norm(vector)
+
+
+def furthest_distance(difference, radii, cost_class):
+    """Largest distance over the corners of the box around ``difference``: it is convex."""
+    signs = np.array(np.meshgrid(*[[-1, 1]] * difference.size)).reshape(difference.size, -1).T
+    return max(largest_over_class(difference + sign * radii, cost_class) for sign in signs)
+
+
+@pytest.mark.parametrize("delta", [0.1, 0.003])
+@CLASSES
+@pytest.mark.parametrize("value_domain", ["ball", "box"])
+def test_the_bound_of_the_sampled_residual_is_the_formula(value_domain, cost_class, delta):
+    problem, (theta, lam, w) = some_problem(value_domain, cost_class)
+    model, n, n_column = Recorder(problem.mdp), 500, 40
+    sampled = sample_residual(
+        problem, model, theta, lam, w, n_samples=n, n_per_column=n_column, delta=delta, rng=np.random.default_rng(3)
+    )
+    psi, costs, rho = (
+        problem.value_features.matrix.toarray(),
+        problem.cost_features,
+        problem.expert_feature_expectations,
+    )
+    values = psi @ lam
+    [first], [(states, actions, after), columns] = model.starts, model.steps
+    assert sampled.oracle_calls == n + n_column * N_STATES * N_ACTIONS
+
+    # Four events, each with probability δ/4.
+    level = math.log(4 / delta)
+    # The slope Ψᵀ(ν₀ − Tμ): ‖ψ‖₁ ≤ r and |ψ_k| ≤ 1 give ‖ψ‖₂ ≤ √r, for one draw 1 + (1 + γ)/(1 − γ) times as much.
+    slope = (psi[first] - (psi[states] - GAMMA * psi[after]) / (1 - GAMMA)).mean(axis=0)
+    r = np.abs(psi).sum(axis=1).max()
+    one, two = ((1 + (1 + GAMMA) / (1 - GAMMA)) * norm for norm in (r, math.sqrt(r)))
+    if value_domain == "ball":
+        half_width = 4.0 / math.sqrt(N_VALUES)
+        gain = half_width * (np.linalg.norm(slope) + two / math.sqrt(n) + two * math.sqrt(2 * level / n))
+    else:  # E‖·‖₁ ≤ √n_u E‖·‖₂
+        gain = 4.0 * (np.abs(slope).sum() + math.sqrt(N_VALUES) * two / math.sqrt(n) + one * math.sqrt(2 * level / n))
+    # The excess Cᵀμ − ρ̂: Hoeffding on [−1, 1] for each cost, or the norm of a vector of length at most √n_c.
+    excess = largest_over_class(costs[states * N_ACTIONS + actions].mean(axis=0) - rho, cost_class)
+    if cost_class == "simplex":
+        excess += math.sqrt(2 * math.log(4 * N_COSTS / delta) / n)
+    else:
+        excess += math.sqrt(N_COSTS / n) + math.sqrt(N_COSTS) * math.sqrt(2 * level / n)
+    # ⟨ν₀, u⟩: Hoeffding on the range of u.
+    spread = values.max() - values.min()
+    start = values[first].mean() - spread * math.sqrt(level / (2 * n))
+    # The columns: Maurer & Pontil's Theorem 4 for each of n_μ, ln(2/δ') with δ' = δ/4/n_μ.
+    states, actions, after = (part.reshape(-1, n_column) for part in columns)
+    pairs = states * N_ACTIONS + actions
+    np.testing.assert_array_equal(pairs, np.repeat(np.arange(8), n_column).reshape(8, -1))  # Φ is tabular
+    draws = costs[pairs] @ w - (values[states] - GAMMA * values[after]) / (1 - GAMMA)
+    of_each = math.log(2 * 4 * 8 / delta)
+    scale = 2 * (1 if cost_class == "simplex" else math.sqrt(N_COSTS)) + (1 + GAMMA) / (1 - GAMMA) * spread
+    deviations = np.array([column.std(ddof=1) for column in draws])
+    lowest = (
+        draws.mean(axis=1) - deviations * math.sqrt(2 * of_each / n_column) - 7 * scale * of_each / 3 / (n_column - 1)
+    )
+    np.testing.assert_allclose(sampled.bound, gain + excess - lowest.min() - start + w @ rho, rtol=1e-12)
+
+
+@CLASSES
+def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
+    problem, point = some_problem(cost_class=cost_class)
+    model, delta = TabularModel.from_mdp(problem.mdp), 0.06
+    draws = {"n_rollouts": 300, "n_samples": 100, "n_per_column": 10}
+    asked = []
+
+    def radius(share):
+        asked.append(share)
+        return RADII
+
+    known, estimated = (
+        certify_from_samples(
+            problem, model, *point, expert_radius=expert_radius, delta=delta, rng=np.random.default_rng(5), **draws
+        )
+        for expert_radius in (exactly_known, radius)
+    )
+    # The rollouts are the first draws; the tail they leave out is at most 1e-3.
+    horizon = math.ceil(math.log(1e-3) / math.log(GAMMA))
+    rollouts = lfd.collect(model, problem.policy(point[0]), 300, horizon, np.random.default_rng(5))
+    ours = feature_expectations(rollouts, problem.cost_features, GAMMA)
+    difference = ours.values - problem.expert_feature_expectations
+    bounds = [furthest_distance(difference, ours.radius(0.02) + radii, cost_class) for radii in (0, RADII)]
+    np.testing.assert_allclose([known.cost_distance_bound, estimated.cost_distance_bound], bounds, rtol=1e-12)
+    np.testing.assert_allclose(estimated.cost_distance, largest_over_class(difference, cost_class), rtol=1e-12)
+    # ρ̂ enters both sides of the residual.
+    assert known.residual == estimated.residual
+    twice = 2 * largest_over_class(RADII, cost_class)
+    np.testing.assert_allclose(estimated.residual_bound, known.residual_bound + twice, rtol=1e-12)
+    # The residual has a third of δ too: its draws follow those of the rollouts.
+    rng = np.random.default_rng(5)
+    lfd.collect(model, problem.policy(point[0]), 300, horizon, rng)
+    residual = sample_residual(problem, model, *point, n_samples=100, n_per_column=10, delta=0.02, rng=rng)
+    np.testing.assert_allclose(known.residual_bound, residual.bound, rtol=1e-12)
+    np.testing.assert_allclose(asked, [0.02])
+
+
+@CLASSES
+def test_the_bounds_of_an_exact_certificate_are_the_formulas(cost_class):
+    problem, point = some_problem(cost_class=cost_class)
+    certificate = certify(problem, *point, expert_radius=lambda delta: delta * RADII, delta=0.5)
+    occupancy = problem.mdp.occupancy(problem.policy(point[0])).ravel()
+    difference = problem.cost_features.T @ occupancy - problem.expert_feature_expectations
+    bound = furthest_distance(difference, RADII / 2, cost_class)
+    np.testing.assert_allclose(certificate.cost_distance_bound, bound, rtol=1e-12)
+    residual = problem.saddle_point_residual(*point) + largest_over_class(RADII, cost_class)
+    np.testing.assert_allclose(certificate.residual_bound, residual, rtol=1e-12)
+
+
+@CLASSES
+def test_the_bounds_of_a_policys_certificate_are_the_formulas(cost_class):
+    problem, _ = some_problem(cost_class=cost_class)
+    mdp, costs, model = problem.mdp, problem.cost_features, TabularModel.from_mdp(problem.mdp)
+    rng = np.random.default_rng(2)
+    expert = feature_expectations(lfd.collect(model, random_policy(mdp, rng), 150, 20, rng), costs, GAMMA)
+    policy = random_policy(mdp, rng)
+    assert (expert.radius(0.1) > 0.05).all()
+    known = certify_policy(policy, mdp, costs, expert, delta=0.1, rng=rng, cost_class=cost_class)
+    difference = costs.T @ mdp.occupancy(policy).ravel() - expert.values
+    bound = furthest_distance(difference, expert.radius(0.1), cost_class)
+    np.testing.assert_allclose(known.cost_distance_bound, bound, rtol=1e-12)
+
+    sampled = certify_policy(
+        policy, model, costs, expert, delta=0.1, rng=np.random.default_rng(9), cost_class=cost_class, n_rollouts=250
+    )
+    horizon = math.ceil(math.log(1e-3) / math.log(GAMMA))
+    ours = feature_expectations(lfd.collect(model, policy, 250, horizon, np.random.default_rng(9)), costs, GAMMA)
+    difference = ours.values - expert.values
+    bound = furthest_distance(difference, ours.radius(0.05) + expert.radius(0.05), cost_class)
+    np.testing.assert_allclose(sampled.cost_distance_bound, bound, rtol=1e-12)
+    np.testing.assert_allclose(sampled.cost_distance, largest_over_class(difference, cost_class), rtol=1e-12)

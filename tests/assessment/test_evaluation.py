@@ -1,0 +1,268 @@
+"""The one evaluation: exact against series, definitions by hand, absorbing states, rollouts against exact values."""
+
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from strategies import mdps_with_costs, random_policy
+
+from lfd_gym import FiniteMDP, TabularModel, evaluate
+from lfd_gym.policies.policies import action_probabilities, draw_actions, policy_table, sample_rows
+from lfd_gym.resources import Resources, measuring, peak_memory_mb
+
+
+def expected_costs_by_series(mdp, policy, costs):
+    """ρ from powers of the transition matrix: no linear system, no occupancy solver."""
+    dense = mdp.transitions.toarray().reshape(mdp.n_states, mdp.n_actions, mdp.n_states)
+    distribution, total, weight = mdp.initial_distribution, np.zeros(costs.shape[1]), 1 - mdp.discount
+    while weight > 1e-14:
+        pairs = distribution[:, None] * policy
+        total += weight * (pairs.ravel() @ costs)
+        distribution = np.einsum("xa,xay->y", pairs, dense)
+        weight *= mdp.discount
+    return total
+
+
+@settings(max_examples=40, deadline=None)
+@given(mdps_with_costs(max_discount=0.95))
+def test_exact_evaluation_is_the_series(problem):
+    mdp, costs = problem
+    rng = np.random.default_rng(0)
+    policy, expert = random_policy(mdp, rng), random_policy(mdp, rng)
+    evaluation = evaluate(policy, mdp, costs, expert=expert)
+    ours, theirs = (expected_costs_by_series(mdp, p, costs) for p in (policy, expert))
+    np.testing.assert_allclose(evaluation.expected_costs, ours, atol=1e-10)
+    np.testing.assert_allclose(evaluation.expert_costs, theirs, atol=1e-10)
+    assert evaluation.true_gap == pytest.approx(ours[0] - theirs[0], abs=1e-10)
+    assert evaluation.cost_distance == pytest.approx((ours - theirs).max(), abs=1e-10)
+    ball = evaluate(policy, mdp, costs, expert=expert, cost_class="ball")
+    assert ball.cost_distance == pytest.approx(np.sqrt(((ours - theirs) ** 2).sum()), abs=1e-10)
+    assert evaluation.exact
+    assert 0 <= evaluation.occupancy_distance <= 1
+    assert 0 <= evaluation.agreement <= 1
+    assert evaluate(expert, mdp, costs, expert=expert).agreement == 1.0  # not a rounding more
+    shared = (mdp.occupancy(expert).sum(axis=1) * np.minimum(policy, expert).sum(axis=1)).sum()
+    assert evaluation.agreement == pytest.approx(shared, abs=1e-10)
+
+
+@pytest.fixture
+def two_rooms():
+    """State 0 chooses: stay (0), or go to the costly state 1 (1), from which everything leads back."""
+    transitions = np.array([[[1.0, 0.0], [0.0, 1.0]], [[1.0, 0.0], [1.0, 0.0]]])
+    return FiniteMDP(transitions, [1.0, 0.0], discount=0.5), np.array([[0.0], [0.0], [1.0], [1.0]])
+
+
+def test_definitions_by_hand(two_rooms):
+    mdp, costs = two_rooms
+    expert = np.array([[1.0, 0.0], [1.0, 0.0]])  # stays: cost 0
+    policy = np.array([[0.0, 1.0], [0.5, 0.5]])  # goes back and forth: ½(½ + ⅛ + …) = ⅓
+    evaluation = evaluate(policy, mdp, costs, expert=expert)
+    np.testing.assert_allclose(evaluation.expected_costs, [1 / 3])
+    # Random goes with probability ½. With d₁ the occupancy of state 1: d₁ = ½ · ½ d₀, d₀ + d₁ = 1, so d₁ = ⅕.
+    assert evaluation.normalised_score == pytest.approx((1 / 3 - 1 / 5) / (0 - 1 / 5))
+    # μ_E is the pair (0, stay); μ is ⅔ on (0, go) and ⅙ on both actions of state 1: disjoint.
+    assert evaluation.occupancy_distance == pytest.approx(1.0)
+    assert evaluation.agreement == 0.0
+    half = evaluate(np.array([[0.25, 0.75], [0.0, 1.0]]), mdp, costs, expert=expert)
+    assert half.agreement == pytest.approx(0.25)  # the expert is only ever in state 0
+
+
+def test_expert_and_random_score_one_and_zero(two_rooms):
+    mdp, costs = two_rooms
+    expert = mdp.optimal_policy(costs[:, 0])
+    assert evaluate(expert, mdp, costs, expert=expert).normalised_score == pytest.approx(1.0)
+    assert evaluate(np.full((2, 2), 0.5), mdp, costs, expert=expert).normalised_score == pytest.approx(0.0)
+    # An expert as bad as random leaves nothing to normalise by.
+    assert evaluate(expert, mdp, costs, expert=np.full((2, 2), 0.5)).normalised_score is None
+
+
+def test_only_feature_expectations_of_the_expert(two_rooms):
+    mdp, costs = two_rooms
+    evaluation = evaluate(np.full((2, 2), 0.5), mdp, costs, expert_feature_expectations=[0.05])
+    assert evaluation.true_gap == pytest.approx(0.2 - 0.05)
+    assert evaluation.occupancy_distance is None
+    assert evaluation.agreement is None
+    alone = evaluate(np.full((2, 2), 0.5), mdp, costs)
+    assert alone.true_gap is None
+    assert alone.expert_costs is None
+
+
+def test_deterministic_takes_the_most_probable_action(two_rooms):
+    mdp, costs = two_rooms
+    policy = np.array([[0.6, 0.4], [0.5, 0.5]])
+    assert evaluate(policy, mdp, costs).expected_costs[0] > 0
+    evaluation = evaluate(policy, mdp, costs, deterministic=True)
+    assert evaluation.expected_costs[0] == 0.0
+    assert evaluation.deterministic
+
+
+@pytest.fixture(scope="module")
+def frozen_lake():
+    env = gym.make("FrozenLake-v1")
+    mdp = FiniteMDP.from_env(env, discount=0.9)
+    rng = np.random.default_rng(0)
+    costs = rng.uniform(-1, 1, (mdp.n_states, mdp.n_actions, 2))
+    costs[mdp.absorbing_state] = 0.0
+    return mdp, costs.reshape(-1, 2)
+
+
+class EnvPolicy:
+    """Knows only the environment's 16 states, not the absorbing one."""
+
+    observation_space = gym.spaces.Discrete(16)
+
+    def action_probabilities(self, observations):
+        if np.max(observations) >= 16:
+            raise AssertionError("asked about a state that the environment does not have")
+        rows = np.random.default_rng(7).dirichlet(np.ones(4), size=16)
+        return rows[observations]
+
+
+def test_policies_of_the_environment_never_see_the_absorbing_state(frozen_lake):
+    mdp, costs = frozen_lake
+    table = policy_table(EnvPolicy(), mdp)
+    assert table.shape == (17, 4)
+    np.testing.assert_array_equal(table[:16], EnvPolicy().action_probabilities(np.arange(16)))
+    # The row of the absorbing state is of no consequence, whoever chose it: array with it, array without it, policy.
+    other = np.vstack([table[:16], [1.0, 0.0, 0.0, 0.0]])
+    expert = mdp.optimal_policy(costs[:, 0])
+    results = [evaluate(p, mdp, costs, expert=expert).to_dict() for p in (EnvPolicy(), table[:16].copy(), other)]
+    assert results[0] == results[1] == results[2]
+    same = evaluate(expert, mdp, costs, expert=expert[:16].copy())
+    assert same.occupancy_distance == pytest.approx(0.0, abs=1e-12)
+    assert same.agreement == 1.0
+
+
+class OneHotPredictor:
+    """Observes one-hot vectors and says only actions."""
+
+    observation_space = gym.spaces.Box(0, 1, (2,))
+
+    def predict(self, observation, state=None, episode_start=None, deterministic=False):
+        return np.asarray(observation).argmax(axis=1), None
+
+
+def test_predictors_are_tabulated_as_deterministic(two_rooms):
+    mdp, costs = two_rooms
+    np.testing.assert_array_equal(policy_table(OneHotPredictor(), mdp, deterministic=True), np.eye(2))
+    with pytest.raises(ValueError, match=r"OneHotPredictor does not say its action probabilities.*deterministic=True"):
+        evaluate(OneHotPredictor(), mdp, costs)
+
+
+def test_rollouts_agree_with_exact_values(frozen_lake):
+    mdp, costs = frozen_lake
+    model = TabularModel.from_mdp(mdp)
+    rng = np.random.default_rng(1)
+    policy = rng.dirichlet(np.ones(4), size=17)
+    expert = mdp.optimal_policy(costs[:, 0])
+    exact = evaluate(policy, mdp, costs, expert=expert)
+    covered = 0
+    for _ in range(40):
+        sampled = evaluate(policy, model, costs, expert=expert, discount=0.9, n_rollouts=200, rng=rng)
+        box = sampled.sampling.expected_costs
+        inside = (box[:, 0] <= exact.expected_costs).all() and (exact.expected_costs <= box[:, 1]).all()
+        for name in ("true_gap", "cost_distance", "normalised_score"):
+            low, high = getattr(sampled.sampling, name)
+            assert low <= getattr(sampled, name) <= high
+            inside &= low <= getattr(exact, name) <= high
+        covered += inside
+    # Joint coverage is at least 0.95: fewer than 34 of 40 has probability below 1e-3.
+    assert covered >= 34
+    assert not sampled.exact
+
+
+def test_rollouts_of_a_deterministic_chain_are_exact_up_to_truncation():
+    chain = FiniteMDP(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]), [1.0, 0.0], discount=0.5)
+    costs = np.array([[1.0], [0.0]])
+    sampled = evaluate(
+        np.ones((2, 1)),
+        TabularModel.from_mdp(chain),
+        costs,
+        discount=0.5,
+        n_rollouts=3,
+        horizon=4,
+        rng=np.random.default_rng(0),
+    )
+    assert sampled.expected_costs[0] == 0.5 * (1 + 0.25)
+    np.testing.assert_allclose(sampled.sampling.expected_costs, [[0.625 - 0.5**4, 0.625 + 0.5**4]])
+
+
+def test_ended_rollouts_leave_no_truncation(two_rooms):
+    ends = FiniteMDP(np.array([[[0.0, 1.0]], [[0.0, 1.0]]]), [1.0, 0.0], discount=0.9, absorbing_state=1)
+    model = TabularModel.from_mdp(ends)
+    costs = lambda observations, actions: np.ones((len(observations), 1))  # noqa: E731
+    result = evaluate(np.ones((2, 1)), model, costs, discount=0.9, n_rollouts=5, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(result.sampling.expected_costs, [[0.1, 0.1]])
+
+
+def test_same_seed_same_rollouts(frozen_lake):
+    mdp, costs = frozen_lake
+    model = TabularModel.from_mdp(mdp)
+
+    def run(seed):
+        rng = np.random.default_rng(seed)
+        return evaluate(EnvPolicy(), model, costs, discount=0.9, n_rollouts=50, rng=rng).to_dict()
+
+    assert run(0) == run(0)
+    assert run(0) != run(1)
+
+
+def test_results_are_json_and_print(two_rooms):
+    mdp, costs = two_rooms
+    with measuring() as time:
+        sum(range(10**5))
+    resources = Resources(10, env_steps=5, wall_seconds=time.wall_seconds, peak_memory_mb=peak_memory_mb())
+    evaluation = evaluate(np.full((2, 2), 0.5), mdp, costs, expert=np.eye(2), resources=resources)
+    restored = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
+    assert restored["resources"]["n_demonstrations"] == 10
+    assert restored["resources"]["wall_seconds"] > 0
+    assert restored["resources"]["peak_memory_mb"] > 1
+    assert restored["expected_costs"] == evaluation.expected_costs.tolist()
+    assert "true gap" in str(evaluation)
+    assert "stochastic" in str(evaluation)
+    assert "10 demonstrations, 5 env steps, " in str(evaluation)
+
+
+def test_sampling_rows_never_draws_impossible_actions():
+    rows = np.array([[0.0, 1.0, 0.0], [0.25, 0.0, 0.75]])
+    rng = np.random.default_rng(0)
+    drawn = np.array([sample_rows(rows, rng) for _ in range(4000)])
+    assert set(drawn[:, 0]) == {1}
+    assert set(drawn[:, 1]) == {0, 2}
+    assert abs((drawn[:, 1] == 0).mean() - 0.25) < 0.03  # 4 standard deviations
+
+    class AlmostOne:
+        def random(self, n):
+            return np.full(n, 1 - 2.0**-53)
+
+    short = np.array([[0.3, 0.7 - 1e-9, 0.0]])
+    assert sample_rows(short, AlmostOne())[0] == 1
+
+
+def test_deterministic_actions_of_arrays(two_rooms):
+    space = gym.spaces.Discrete(2)
+    table = np.array([[0.4, 0.6], [0.9, 0.1]])
+    actions = draw_actions(table, np.array([0, 1, 0]), space, np.random.default_rng(0), deterministic=True)
+    np.testing.assert_array_equal(actions, [1, 0, 1])
+    np.testing.assert_array_equal(action_probabilities(table, np.array([1]), 2), [[0.9, 0.1]])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"policy": np.full((3, 2), 0.5)}, r"policy must have shape \(2, 2\)"),
+        ({"policy": np.array([[0.5, 0.6], [0.5, 0.5]])}, "sum to 1"),
+        ({"cost_features": np.full((4, 1), 2.0)}, r"cost_features must lie in \[-1, 1\]"),
+        ({"cost_features": lambda x, a: x}, "must be an .* array when the model is a FiniteMDP"),
+        ({"expert": np.eye(2), "expert_feature_expectations": [0.0]}, "either expert or"),
+        ({"cost_class": "box"}, "cost_class must be one of"),
+        ({"model": TabularModel(np.ones((1, 1)), [1.0])}, "needs discount and rng"),
+    ],
+)
+def test_bad_input_is_named(two_rooms, change, message):
+    mdp, costs = two_rooms
+    arguments = {"policy": np.full((2, 2), 0.5), "model": mdp, "cost_features": costs} | change
+    with pytest.raises(ValueError, match=message):
+        evaluate(**arguments)

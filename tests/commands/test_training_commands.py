@@ -1,0 +1,127 @@
+"""Run folders, policy files, and the commands that write and read them, without torch."""
+
+import json
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import lfd_gym as lfd
+from lfd_gym.commands.training import Evaluate, Train
+from lfd_gym.policies.files import load_policy, save_policy
+from lfd_gym.training.run_folder import read_config, read_policy
+
+ENV = "lfd_gym/StochasticGridworld-v0"
+KWARGS = ("size=6", "cost_seed=1")
+
+
+@pytest.fixture
+def demonstrations(tmp_path):
+    env = gym.make(ENV, size=6, cost_seed=1)
+    mdp = lfd.FiniteMDP.from_env(env, discount=0.9)
+    expert = mdp.optimal_policy(env.unwrapped.cost_features[:, 0])
+    path = tmp_path / "demos.npz"
+    lfd.collect(env, expert, 20, 100, np.random.default_rng(0)).save(path)
+    return str(path)
+
+
+def test_train_writes_a_folder_that_evaluate_reads(demonstrations, tmp_path, capsys):
+    out = tmp_path / "run"
+    Train(env=ENV, demonstrations=demonstrations, out=out, env_kwargs=KWARGS).run()
+    files = {path.name for path in out.iterdir()}
+    assert files == {"config.json", "policy.npz", "weights.json", "certificate.json", "metrics.json", "log.txt"}
+    config = read_config(out)
+    assert config["learner"] == "cutting_plane"
+    assert config["versions"]["lfd-gym"] == lfd.__version__
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert metrics["resources"]["n_demonstrations"] == 20
+    assert metrics["evaluation"]["normalised_score"] > 0.9
+    certificate = json.loads((out / "certificate.json").read_text())
+    assert metrics["evaluation"]["cost_distance"] <= certificate["cost_distance_bound"]
+    assert sum(json.loads((out / "weights.json").read_text())["cost_weights"]) == pytest.approx(1.0)
+    assert "cutting_plane on" in (out / "log.txt").read_text()
+
+    table = tmp_path / "evaluation.json"
+    Evaluate(source=out, out=table).run()
+    assert "normalised score" in capsys.readouterr().out
+    again = json.loads(table.read_text())
+    assert metrics["evaluation"] == again
+
+
+def test_the_environment_is_that_of_the_demonstrations(demonstrations, tmp_path):
+    Train(demonstrations=demonstrations, out=tmp_path / "run").run()
+    config = read_config(tmp_path / "run")
+    assert (config["env"], sorted(config["env_kwargs"])) == (ENV, ["cost_seed=1", "size=6"])
+    assert Evaluate(source=tmp_path / "run").evaluation().normalised_score > 0.9
+    anonymous = lfd.Demonstrations.load(demonstrations).with_provenance(env_id=None)
+    anonymous.save(tmp_path / "anonymous.npz")
+    with pytest.raises(ValueError, match="--env must be given: the demonstrations do not say"):
+        Train(demonstrations=str(tmp_path / "anonymous.npz"), out=tmp_path / "other").run()
+    anonymous.with_provenance(env_id="antigravity:Fly-v0").save(tmp_path / "importing.npz")
+    with pytest.raises(ValueError, match="name a module to import, antigravity:Fly-v0"):
+        Train(demonstrations=str(tmp_path / "importing.npz"), out=tmp_path / "other").run()
+    assert "antigravity" not in sys.modules
+
+
+def test_evaluate_takes_a_policy_file(tmp_path):
+    save_policy(np.full((36, 4), 0.25), tmp_path / "uniform.npz")
+    evaluation = Evaluate(source=tmp_path / "uniform.npz", env=ENV, env_kwargs=KWARGS).evaluation()
+    assert evaluation.normalised_score == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(ValueError, match="--env must be given"):
+        Evaluate(source=tmp_path / "uniform.npz").run()
+
+
+def test_toy_text_and_cost_files(tmp_path):
+    env = gym.make("FrozenLake-v1")
+    mdp = lfd.FiniteMDP.from_env(env, discount=0.9)
+    costs = np.column_stack([lfd.normalise_costs(lfd.reward_cost(env)), np.zeros(68)])
+    np.save(tmp_path / "costs.npy", costs)
+    lfd.collect(env, mdp.optimal_policy(costs[:, 0]), 20, 100, np.random.default_rng(0)).save(tmp_path / "demos.npz")
+    arguments = {"env": "FrozenLake-v1", "demonstrations": str(tmp_path / "demos.npz"), "learner": "tabular_bc"}
+    Train(out=tmp_path / "own", **arguments).run()
+    Train(out=tmp_path / "given", cost_features=tmp_path / "costs.npy", **arguments).run()
+    assert Evaluate(source=tmp_path / "own").evaluation().expected_costs.shape == (1,)
+    assert Evaluate(source=tmp_path / "given").evaluation().expected_costs.shape == (2,)
+    assert not (tmp_path / "own" / "weights.json").exists()  # counting explains nothing
+
+
+def test_folders_are_not_overwritten_by_accident(demonstrations, tmp_path):
+    arguments = {"env": ENV, "demonstrations": demonstrations, "out": tmp_path / "run", "env_kwargs": KWARGS}
+    Train(**arguments).run()
+    with pytest.raises(FileExistsError, match="--force"):
+        Train(**arguments).run()
+    Train(**arguments, learner="mwal", settings=("step_factor=10",), budget=20, force=True).run()
+    assert read_config(tmp_path / "run")["learner"] == "mwal"
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+def test_a_failed_run_leaves_nothing(demonstrations, tmp_path):
+    with pytest.raises(ValueError, match="has no setting"):
+        Train(env=ENV, demonstrations=demonstrations, out=tmp_path / "run", settings=("speed=1",)).run()
+    assert not (tmp_path / "run").exists()
+
+
+def test_tables_survive_saving_bit_exactly(tmp_path):
+    table = np.random.default_rng(0).dirichlet(np.ones(4), size=9)
+    save_policy(table, tmp_path / "table.npz")
+    np.testing.assert_array_equal(load_policy(tmp_path / "table.npz"), table)
+    with pytest.raises(FileExistsError):
+        save_policy(table, tmp_path / "table.npz")
+    with pytest.raises(ValueError, match=r"must end in \.npz"):
+        save_policy(table, tmp_path / "table.pt")
+    with pytest.raises(ValueError, match="sum to 1"):
+        save_policy(2 * table, tmp_path / "wrong.npz")
+
+
+def test_files_that_are_no_policies_are_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    with pytest.raises(ValueError, match="not a policy saved by"):
+        load_policy(tmp_path / "other.npz")
+    np.savez(tmp_path / "pickled.npz", description=np.array([{"format": "x"}], dtype=object))
+    with pytest.raises(ValueError, match="allow_pickle"):
+        load_policy(tmp_path / "pickled.npz")
+    with pytest.raises(FileNotFoundError, match="not the folder of a training run"):
+        read_config(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        read_policy(tmp_path)

@@ -1,0 +1,65 @@
+"""Every Python example of the README and the docs runs, every command and spec in them is understood."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import tyro
+
+from lfd_gym.benchmark import BenchmarkSpec
+from lfd_gym.cli import AnyCommand
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TOML = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^lfd-gym (.*)$", re.MULTILINE)
+pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+
+
+@pages
+def test_examples_run(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path / "minari"))
+    names = {"__name__": "__main__"}
+    for match in PYTHON.finditer(page.read_text()):
+        line = page.read_text()[: match.start()].count("\n") + 2
+        # Padding keeps the page's line numbers in tracebacks.
+        exec(compile("\n" * (line - 1) + match[1], str(page), "exec"), names)
+
+
+@pages
+def test_links_lead_somewhere(page):
+    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text())
+    missing = [target for target in targets if not (page.parent / target).exists()]
+    assert missing == []
+
+
+@pages
+def test_links_lead_to_headings_that_exist(page):
+    for target, anchor in re.findall(r"\]\((?!https?://)([^)#\s]*)#([^)\s]+)\)", page.read_text()):
+        other = page.parent / target if target else page
+        headings = re.findall(r"^#+ (.*)$", other.read_text(), re.MULTILINE)
+        assert anchor in [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+@pages
+def test_commands_are_understood(page):
+    for words in COMMAND.findall(page.read_text()):
+        arguments = shlex.split(words, comments=True)
+        assert tyro.cli(AnyCommand, args=arguments) is not None, words
+
+
+def test_specs_are_understood(tmp_path):
+    specs = [spec for page in PAGES for spec in TOML.findall(page.read_text())]
+    assert specs
+    for spec in specs:
+        (tmp_path / "spec.toml").write_text(spec)
+        BenchmarkSpec.from_file(tmp_path / "spec.toml")
+
+
+def test_pages_have_examples_and_commands():
+    text = "".join(page.read_text() for page in PAGES)
+    assert len(PYTHON.findall(text)) > 10
+    assert len(COMMAND.findall(text)) > 10
