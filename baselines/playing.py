@@ -52,7 +52,7 @@ class TabularVecEnv(VecEnv):
         self, mdp: FiniteMDP, n_envs: int, horizon: int, rng: np.random.Generator, cost: FloatArray | None = None
     ) -> None:
         super().__init__(n_envs, gym.spaces.Discrete(mdp.n_states), gym.spaces.Discrete(mdp.n_actions))
-        self._model = TabularModel.from_mdp(mdp)
+        self._model = TabularModel.of(mdp)
         self._horizon = horizon
         self._rng = rng
         self._rewards = np.zeros(mdp.n_states * mdp.n_actions) if cost is None else -np.asarray(cost, dtype=np.float64)

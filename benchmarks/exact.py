@@ -57,7 +57,7 @@ def instance(size: int, discount: float, n_costs: int = 5) -> ApprenticeshipProb
     mdp = lfd.FiniteMDP(gridworld_transitions(size), np.full(size**2, 1 / size**2), discount)
     costs = np.repeat(random_state_costs(size**2, n_costs, rng), 4, axis=0)
     expert = mdp.optimal_policy(costs[:, 0])
-    demonstrations = lfd.collect(lfd.TabularModel.from_mdp(mdp), expert, n_trajectories=20, horizon=200, rng=rng)
+    demonstrations = lfd.collect(lfd.TabularModel.of(mdp), expert, n_trajectories=20, horizon=200, rng=rng)
     rho = lfd.feature_expectations(demonstrations, costs, discount).values
     return ApprenticeshipProblem.checked(mdp, costs, rho)
 

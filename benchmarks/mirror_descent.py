@@ -41,14 +41,14 @@ def grid_problem(size: int) -> tuple[lfd.SaddlePointProblem, lfd.TabularModel]:
     costs = env.unwrapped.cost_features
     problem = lfd.SaddlePointProblem(
         cost_features=costs,
-        expert_feature_expectations=np.zeros(costs.shape[1]),
+        expert_features=np.zeros(costs.shape[1]),
         occupancy_features=lfd.TabularOccupancyFeatures(mdp.n_states, mdp.n_actions),
         value_features=lfd.TabularValueFeatures(mdp.n_states),
         discount=DISCOUNT,
         value_radius=RADIUS,
         mdp=mdp,
     )
-    return problem, lfd.TabularModel.from_mdp(mdp)
+    return problem, lfd.TabularModel.of(mdp)
 
 
 def low_dimensional_problem() -> tuple[lfd.SaddlePointProblem, lfd.TabularModel]:
@@ -59,7 +59,7 @@ def low_dimensional_problem() -> tuple[lfd.SaddlePointProblem, lfd.TabularModel]
         problem = lfd.SaddlePointProblem.linear(
             tabular.mdp,
             tabular.cost_features,
-            tabular.expert_feature_expectations,
+            tabular.expert_features,
             occupancy_features=lfd.FiniteOccupancyFeatures(rng.dirichlet(np.ones(1024), size=32).T, n_actions=4),
             value_features=lfd.FiniteValueFeatures(rng.uniform(-1, 1, (256, 32))),
             value_radius=8.0,

@@ -9,6 +9,7 @@ import gymnasium as gym
 from lfd_gym.envs.classic_control import CLASSIC_CONTROL, ClassicControlModel
 from lfd_gym.envs.mujoco import MujocoModel
 from lfd_gym.envs.seals import ResettableModel
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP
 
@@ -43,13 +44,12 @@ def as_generative_model(source: FiniteMDP | GenerativeModel | gym.Env[Any, Any])
     (3, 4)
     """
     if isinstance(source, FiniteMDP):
-        return TabularModel.from_mdp(source)
+        return TabularModel.of(source)
     env: Any = getattr(source, "unwrapped", source)
     if isinstance(env, GenerativeModel):
         return env
-    if _offers(env, "transitions", "initial_distribution") or _offers(env, "P", "initial_state_distrib"):
-        # The discount is not part of a generative model; any value serves.
-        return TabularModel.from_mdp(FiniteMDP.from_env(env, discount=0.5))
+    if isinstance(env, gym.Env) and FiniteDynamics.known_of(env):
+        return TabularModel.of(FiniteDynamics.from_env(env))
     if isinstance(env, CLASSIC_CONTROL):
         return ClassicControlModel(env)
     if _offers(env, *ResettableModel.METHODS):

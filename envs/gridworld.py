@@ -19,6 +19,7 @@ from lfd_gym._jit import jit
 from lfd_gym.envs.rendering import Window, render_grid, render_text
 from lfd_gym.envs.tabular import FiniteEnv, integer_at_least
 from lfd_gym.envs.vector import FiniteVectorEnv
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.validation import FloatArray
 
 ACTIONS = ("up", "down", "left", "right")
@@ -83,14 +84,10 @@ class StochasticGridworldEnv(FiniteEnv):
         self._window: Window | None = None
 
     @cached_property
-    def transitions(self) -> sp.csr_array:
-        """(S·A, S) distributions of the next state."""
-        return gridworld_transitions(self.size, self.intended_probability)
-
-    @cached_property
-    def initial_distribution(self) -> FloatArray:
-        """(S,) distribution of the first state: uniform."""
-        return np.full(self.n_states, 1 / self.n_states)
+    def dynamics(self) -> FiniteDynamics:
+        """The transitions; the first state is uniform."""
+        transitions = gridworld_transitions(self.size, self.intended_probability)
+        return FiniteDynamics(transitions, np.full(self.n_states, 1 / self.n_states))
 
     @property
     def state_positions(self) -> FloatArray:

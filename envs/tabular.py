@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import check_model_costs
+from lfd_gym.costs.costs import model_costs
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray
 
@@ -24,8 +25,8 @@ from lfd_gym.validation import FloatArray
 class FiniteEnv(gym.Env[Any, Any], ABC):
     """What every environment over finitely many states shares: spaces, ``reset``, ``step`` and ``set_state``.
 
-    A subclass says how states are drawn, and offers ``transitions`` and ``initial_distribution``, which may be built on
-    first use: stepping does not need them.
+    A subclass says how states are drawn, and offers its ``dynamics``, which may be built on first use: stepping does not
+    need them.
 
     Parameters
     ----------
@@ -45,13 +46,18 @@ class FiniteEnv(gym.Env[Any, Any], ABC):
 
     @property
     @abstractmethod
-    def transitions(self) -> sp.csr_array:
-        """(S·A, S) distributions of the next state."""
+    def dynamics(self) -> FiniteDynamics:
+        """The transitions and the distribution of the first state."""
 
     @property
-    @abstractmethod
+    def transitions(self) -> sp.csr_array:
+        """(S·A, S) distributions of the next state."""
+        return self.dynamics.transitions
+
+    @property
     def initial_distribution(self) -> FloatArray:
         """(S,) distribution of the first state."""
+        return self.dynamics.initial_distribution
 
     @cached_property
     def cost_features(self) -> FloatArray:
@@ -142,15 +148,12 @@ class TabularEnv(FiniteEnv):
         cost_features: ArrayLike,
         absorbing_state: int | None = None,
     ) -> None:
-        # The discount is not part of an environment; any value serves to validate the rest.
-        mdp = FiniteMDP(transitions, initial_distribution, discount=0.5, absorbing_state=absorbing_state)  # type: ignore[arg-type]
-        features = check_model_costs("cost_features", cost_features, mdp).copy()
+        self._dynamics = FiniteDynamics(transitions, initial_distribution, absorbing_state)  # type: ignore[arg-type]
+        n_states, n_actions = self._dynamics.n_states, self._dynamics.n_actions
+        features = model_costs("cost_features", cost_features, self._dynamics).table.copy()
         features.flags.writeable = False
-        pair_features = features.reshape(mdp.n_states, mdp.n_actions, -1)
-        super().__init__(pair_features, absorbing_state)
-        self._transitions = mdp.transitions
-        self._initial_distribution = mdp.initial_distribution
-        self._initial_cumulative = np.cumsum(mdp.initial_distribution)
+        super().__init__(features.reshape(n_states, n_actions, -1), absorbing_state)
+        self._initial_cumulative = np.cumsum(self._dynamics.initial_distribution)
 
     @classmethod
     def from_mdp(cls, mdp: FiniteMDP, cost_features: ArrayLike) -> TabularEnv:
@@ -158,23 +161,18 @@ class TabularEnv(FiniteEnv):
         return cls(mdp.transitions, mdp.initial_distribution, cost_features, mdp.absorbing_state)
 
     @property
-    def transitions(self) -> sp.csr_array:
-        """(S·A, S) distributions of the next state."""
-        return self._transitions
-
-    @property
-    def initial_distribution(self) -> FloatArray:
-        """(S,) distribution of the first state."""
-        return self._initial_distribution
+    def dynamics(self) -> FiniteDynamics:
+        """The transitions and the distribution of the first state."""
+        return self._dynamics
 
     def _draw_initial(self) -> int:
         return invert_cumulative(self._initial_cumulative, self.np_random.random())
 
     def _draw_next(self, state: int, action: int) -> int:
         pair = state * self.n_actions + action
-        first, last = self._transitions.indptr[pair], self._transitions.indptr[pair + 1]
-        slot = invert_cumulative(np.cumsum(self._transitions.data[first:last]), self.np_random.random())
-        return int(self._transitions.indices[first + slot])
+        first, last = self.transitions.indptr[pair], self.transitions.indptr[pair + 1]
+        slot = invert_cumulative(np.cumsum(self.transitions.data[first:last]), self.np_random.random())
+        return int(self.transitions.indices[first + slot])
 
 
 def invert_cumulative(cumulative: FloatArray, uniform: float) -> int:

@@ -71,7 +71,7 @@ class FiniteVectorEnv(gym.vector.VectorEnv):
             self.metadata["autoreset_mode"] = gym.vector.AutoresetMode.NEXT_STEP
         self.render_mode = env.render_mode
         self._env = env
-        self._model = TabularModel(env.transitions, env.initial_distribution, env.absorbing_state)
+        self._model = TabularModel.of(env.dynamics)
         self._pair_rewards = 0.0 - env.pair_features[:, :, 0]  # (S, A); a difference, so that no cost gives 0.0
         self._absorbing_state = -1 if env.absorbing_state is None else env.absorbing_state
         limit = _NEVER if max_episode_steps is None else max_episode_steps

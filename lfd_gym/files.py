@@ -1,4 +1,4 @@
-"""Writing files and folders so that a reader sees the old content or the new, never a part of the new.
+"""Files and folders of which a reader sees the old content or the new, never a part of the new.
 
 The content goes to a hidden name beside the target, is flushed to disk, and takes the target's name in one step. What
 a killed writer leaves behind is the hidden name, which ends in ``.unfinished``.
@@ -6,12 +6,19 @@ a killed writer leaves behind is the hidden name, which ends in ``.unfinished``.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+_DESCRIPTION = "description"
 
 
 @contextmanager
@@ -66,6 +73,34 @@ def replacing_folder(target: str | Path, overwrite: bool = False) -> Iterator[Pa
             raise
     finally:
         shutil.rmtree(holder, ignore_errors=True)
+
+
+def write_arrays(
+    path: str | Path, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], overwrite: bool = False
+) -> None:
+    """Write arrays and a JSON description to one ``.npz`` archive without pickled objects."""
+    members: dict[str, Any] = {**arrays, _DESCRIPTION: np.array(json.dumps(description))}
+    with replacing_file(path, overwrite) as unfinished, open(unfinished, "wb") as file:
+        np.savez(file, **members)
+
+
+def read_arrays(path: str | Path, kind: str, what: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return the description and the arrays of a file whose description has the format ``kind``.
+
+    Anything else is refused as not being ``what``; nothing in the file can run code.
+    """
+    if not Path(path).is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        description = json.loads(str(arrays.pop(_DESCRIPTION)))
+    except Exception as error:  # a damaged archive can fail in any way, from zlib to an allocation
+        raise ValueError(f"{path} is not {what}: {error}") from error
+    if not isinstance(description, dict) or description.get("format") != kind:
+        found = description.get("format") if isinstance(description, dict) else None
+        raise ValueError(f"{path} is not {what}: its format is {found!r}, not {kind!r}")
+    return description, arrays
 
 
 def _check_target(path: Path, overwrite: bool) -> None:

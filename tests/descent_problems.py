@@ -18,7 +18,7 @@ def two_states_with_self_loops(value_domain="ball", cost_class="simplex"):
     costs = np.array([[1.0, -0.5], [0.2, 0.3], [-1.0, 0.8], [0.4, -0.9]])
     return lfd.SaddlePointProblem(
         cost_features=costs,
-        expert_feature_expectations=np.array([0.1, -0.2]),
+        expert_features=np.array([0.1, -0.2]),
         occupancy_features=lfd.FiniteOccupancyFeatures(
             np.array([[0.5, 0.1, 0.25], [0.5, 0.0, 0.25], [0.0, 0.9, 0.25], [0.0, 0.0, 0.25]]), n_actions=2
         ),
@@ -45,12 +45,12 @@ def gridworld_problem(size=16, cost_seed=0, discount=0.9, value_radius=33.0, **k
 def some_steps(problem, schedule, n_iterations, rng):
     if schedule == "paper":
         return paper_steps(problem, n_iterations)
-    model = lfd.TabularModel.from_mdp(problem.mdp)
+    model = lfd.TabularModel.of(problem.mdp)
     return practical_steps(problem, n_iterations, estimate_gradient_norms(problem, model, 1, rng))
 
 
 def new_descent(problem, steps, seed):
-    oracle = FiniteOracle(problem, lfd.TabularModel.from_mdp(problem.mdp))
+    oracle = FiniteOracle(problem, lfd.TabularModel.of(problem.mdp))
     return FiniteDescent(oracle, steps, np.random.default_rng(seed))
 
 

@@ -33,7 +33,7 @@ def enumerate_gradients(problem, theta, lam, w):
             vector = np.zeros(n_mu)
             vector[i] = n_mu * ((1 - gamma) * cost @ w - (psi[x] - gamma * psi[y]) @ lam + 2 * beta) / (1 - gamma)
             g_theta.append((probability / n_mu, vector))
-            g_w.append((theta[i] * probability, cost - problem.expert_feature_expectations - 2))
+            g_w.append((theta[i] * probability, cost - problem.expert_features - 2))
             for first, mass in enumerate(mdp.initial_distribution):
                 if mass > 0:
                     vector = psi[first] - (psi[x] - gamma * psi[y]) / (1 - gamma)
@@ -44,7 +44,7 @@ def enumerate_gradients(problem, theta, lam, w):
 def literal_algorithm_1(problem, n_iterations, rng):
     """Algorithm 1 line by line; returns the averages of z_1, …, z_N."""
     mdp, gamma, beta = problem.mdp, problem.discount, problem.value_radius
-    costs, rho = problem.cost_features, problem.expert_feature_expectations
+    costs, rho = problem.cost_features, problem.expert_features
     n_mu, n_u, n_c = problem.n_occupancy_features, problem.n_value_features, problem.n_costs
     successors = mdp.transitions.toarray().cumsum(axis=1)
     initial = mdp.initial_distribution.cumsum()

@@ -55,7 +55,7 @@ def saddle_point_problems(
     radius = value_radius or draw(st.floats(2.0, 30.0) if domain == "ball" else st.floats(0.1, 3.0))
     problem = SaddlePointProblem(
         cost_features=costs,
-        expert_feature_expectations=costs.T @ expert,
+        expert_features=costs.T @ expert,
         occupancy_features=random_occupancy_features(phi, mdp, rng),
         value_features=random_value_features(psi, mdp, rng),
         discount=mdp.discount,

@@ -92,7 +92,7 @@ def lambda_gradient(problem, draws):
 
 def w_gradient(problem, draws):
     """The stochastic gradient in w."""
-    return problem.cost_features[draws.pair_3] - problem.expert_feature_expectations - problem.cost_shift
+    return problem.cost_features[draws.pair_3] - problem.expert_features - problem.cost_shift
 
 
 def rows(problem, *states):

@@ -67,14 +67,14 @@ def test_right_models_pass():
 
 def test_small_and_large_mdps_pass():
     one = FiniteMDP(np.ones((1, 1, 1)), [1.0], 0.5)
-    check_generative_model(TabularModel.from_mdp(one), mdp=one)
+    check_generative_model(TabularModel.of(one), mdp=one)
     rng = np.random.default_rng(1)
     n = 3000  # more pairs than are examined, and initial states too rare for a cell of their own
     transitions = np.zeros((n, n))
     transitions[np.arange(n), rng.integers(n, size=n)] += 0.5
     transitions[np.arange(n), rng.integers(n, size=n)] += 0.5
     many = FiniteMDP(transitions, np.full(n, 1 / n), 0.5)
-    check_generative_model(TabularModel.from_mdp(many), mdp=many, n_draws=5000)
+    check_generative_model(TabularModel.of(many), mdp=many, n_draws=5000)
 
 
 def test_right_environment_passes():

@@ -134,7 +134,7 @@ def certify(
     check_delta(delta)
     theta, lam, w = problem.check_point(occupancy_weights, value_weights, cost_weights)
     table = problem.policy(theta) if policy is None else np.asarray(policy, dtype=np.float64)
-    difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_feature_expectations
+    difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_features
     radii = np.broadcast_to(expert_radius(delta), difference.shape)
     residual = problem.saddle_point_residual(theta, lam, w)
     approximation = None
@@ -201,7 +201,7 @@ def certify_from_samples(
     rollouts = collect(model, policy, n_rollouts, horizon_for(problem.discount, _TAIL), rng)
     costs = problem.pair_costs if callable(problem.cost_features) else problem.cost_features
     estimate = feature_expectations(rollouts, costs, problem.discount)
-    difference = estimate.values - problem.expert_feature_expectations
+    difference = estimate.values - problem.expert_features
     expert_radii = np.broadcast_to(expert_radius(share), difference.shape)
     sampled = sample_residual(
         problem,

@@ -131,7 +131,7 @@ def evaluate(
     cost_features: ArrayLike | CostRows,
     *,
     expert: Policy | None = None,
-    expert_feature_expectations: ArrayLike | None = None,
+    expert_features: ArrayLike | None = None,
     cost_class: CostClass = "simplex",
     deterministic: bool = False,
     resources: Resources | None = None,
@@ -154,7 +154,7 @@ def evaluate(
         The first is the true cost.
     expert
         The expert's policy, to compare with. If only its expected costs are known, give
-        ``expert_feature_expectations`` instead.
+        ``expert_features`` instead.
     cost_class
         For the 𝒞-distance.
     deterministic
@@ -178,11 +178,11 @@ def evaluate(
     (0.1587, 0.5, True)
     """
     check_cost_class("cost_class", cost_class)
-    if expert is not None and expert_feature_expectations is not None:
-        raise ValueError("give either expert or expert_feature_expectations, not both")
+    if expert is not None and expert_features is not None:
+        raise ValueError("give either expert or expert_features, not both")
     if isinstance(model, FiniteMDP):
         return _evaluate_exactly(
-            policy, model, cost_features, expert, expert_feature_expectations, cost_class, deterministic, resources
+            policy, model, cost_features, expert, expert_features, cost_class, deterministic, resources
         )
     if discount is None or rng is None:
         raise ValueError("evaluation by rollouts needs discount and rng")
@@ -202,8 +202,8 @@ def evaluate(
     theirs: RolloutEstimate | FloatArray | None = None
     if expert is not None:
         theirs = estimate(expert, False)
-    elif expert_feature_expectations is not None:
-        theirs = finite_array("expert_feature_expectations", expert_feature_expectations, (ours.means.size,))
+    elif expert_features is not None:
+        theirs = finite_array("expert_features", expert_features, (ours.means.size,))
     return _from_rollouts(ours, random, theirs, cost_class, confidence, deterministic, resources, length)
 
 
@@ -212,7 +212,7 @@ def _evaluate_exactly(
     mdp: FiniteMDP,
     cost_features: ArrayLike | CostRows,
     expert: Policy | None,
-    expert_feature_expectations: ArrayLike | None,
+    expert_features: ArrayLike | None,
     cost_class: CostClass,
     deterministic: bool,
     resources: Resources | None,
@@ -231,8 +231,8 @@ def _evaluate_exactly(
         theirs = costs.T @ expert_occupancy.ravel()
         known["occupancy_distance"] = _occupancy_distance(mdp, occupancy, expert_occupancy)
         known["agreement"] = _agreement(mdp, table, expert_table, expert_occupancy.sum(axis=1))
-    elif expert_feature_expectations is not None:
-        theirs = finite_array("expert_feature_expectations", expert_feature_expectations, (costs.shape[1],))
+    elif expert_features is not None:
+        theirs = finite_array("expert_features", expert_features, (costs.shape[1],))
     if theirs is not None:
         uniform = np.full((mdp.n_states, mdp.n_actions), 1 / mdp.n_actions)
         random = float(costs[:, 0] @ mdp.occupancy(uniform).ravel())

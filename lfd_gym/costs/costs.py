@@ -1,39 +1,235 @@
-"""Cost features and the two classes of costs built from them.
+"""Costs: n_c functions of what is seen and done, and the set that their weights live in.
 
-A cost is c_w = Σ_i w_i c_i, with the features c_i in the columns of ``cost_features``, (S·A, n_c), entries in [−1, 1].
-The class says which weights are allowed:
-
-- ``"simplex"``: C_conv, w ≥ 0 and Σ w_i = 1 (the paper's class);
-- ``"ball"``: C_lin, ‖w‖₂ ≤ 1 (Abbeel & Ng).
-
-For a difference of feature expectations d = ρ(π) − ρ(π_E), the 𝒞-distance is max_w ⟨w, d⟩: the largest coordinate over
-the simplex, the Euclidean norm over the ball.
+Every cost lies in [−1, 1] and is zero once an episode has ended. Over finitely many states they are a *table*,
+(S·A, n_c), whose row x·A + a belongs to the pair (x, a); over others a function of observations and actions.
+`Costs.rows` serves both, so that only what wants the numbers themselves asks for ``table``.
 """
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.costs.sets import ConvexSet, CostClass, cost_weights_set
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
-from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.validation import LARGEST_UNIT, FloatArray, distribution, finite_array
+from lfd_gym.validation import LARGEST_UNIT, FloatArray, finite_array
 
-CostClass = Literal["simplex", "ball"]
-
-_ROUNDING = 1e-8
+#: (observations, actions) → (n, n_c).
+CostFunction: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], ArrayLike]
 
 
-def check_cost_class(name: str, cost_class: str) -> None:
-    """Refuse anything but the two classes."""
-    if cost_class not in get_args(CostClass):
-        raise ValueError(f"{name} must be one of {get_args(CostClass)}, got {cost_class!r}")
+class Costs(ABC):
+    """What a policy pays for, in n_c costs.
+
+    Attributes
+    ----------
+    weights
+        The set W: the class of costs is {Σ w_i c_i : w ∈ W}.
+    """
+
+    def __init__(self, weights: CostClass = "simplex", names: Sequence[str] | None = None) -> None:
+        self.weights: ConvexSet = cost_weights_set("weights", weights)
+        self._names = None if names is None else tuple(names)
+        if self._names is not None and self.n_costs not in (None, len(self._names)):
+            raise ValueError(f"names must be {self.n_costs}, one for each cost, got {len(self._names)}")
+
+    @property
+    @abstractmethod
+    def n_costs(self) -> int | None:
+        """n_c; None for a function that does not say and has not been asked yet."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What the costs are called: c0, c1, … unless names were given."""
+        return self._names if self._names is not None else tuple(f"c{i}" for i in range(self.n_costs or 0))
+
+    @property
+    def table(self) -> FloatArray | None:
+        """(S·A, n_c) over finitely many pairs, else None."""
+        return None
+
+    @abstractmethod
+    def rows(
+        self, observations: NDArray[Any], actions: NDArray[Any], ended: NDArray[np.bool_] | None = None
+    ) -> FloatArray:
+        """Return the costs of a batch of pairs, (n, n_c).
+
+        ``ended`` says where the episode is over and nothing is paid. Without it, rows of NaN among the observations are
+        recognised; the absorbing state of a finite model, an integer like any other, is not.
+        """
+
+    def check_ends(self, name: str, model: GenerativeModel) -> None:
+        """Refuse costs that are paid in the absorbing states of ``model``; a function is not asked about these."""
+
+    def __repr__(self) -> str:
+        count = "some" if self.n_costs is None else self.n_costs
+        return f"{type(self).__name__}({count} costs, {self.weights})"
 
 
-def check_cost_features(name: str, cost_features: ArrayLike, n_pairs: int) -> FloatArray:
-    """Return cost features as an (S·A, n_c) array with entries in [−1, 1], or name the feature that is not."""
+class TableCosts(Costs):
+    """Costs of finitely many pairs.
+
+    Parameters
+    ----------
+    table
+        (S·A, n_c) with entries in [−1, 1].
+    n_actions
+        A.
+    weights
+        ``"simplex"``, ``"ball"``, or any `ConvexSet`.
+    names
+        One for each cost.
+
+    Examples
+    --------
+    >>> costs = TableCosts([[1.0, 0.0], [0.5, 0.0], [0.0, 1.0], [0.0, 1.0]], n_actions=2)
+    >>> costs.rows(np.array([0, 1]), np.array([1, 0]))
+    array([[0.5, 0. ],
+           [0. , 1. ]])
+    """
+
+    def __init__(
+        self,
+        table: ArrayLike,
+        n_actions: int,
+        weights: CostClass = "simplex",
+        names: Sequence[str] | None = None,
+        *,
+        name: str = "table",
+    ) -> None:
+        self._table = check_cost_features(name, table)
+        if n_actions < 1 or len(self._table) % n_actions:
+            raise ValueError(f"{name} must have S*A rows with A = {n_actions}, got {len(self._table)}")
+        self.n_actions = n_actions
+        super().__init__(weights, names)
+
+    @property
+    def n_costs(self) -> int:
+        """n_c."""
+        return self._table.shape[1]
+
+    @property
+    def table(self) -> FloatArray:
+        """(S·A, n_c)."""
+        return self._table
+
+    def rows(
+        self, observations: NDArray[Any], actions: NDArray[Any], ended: NDArray[np.bool_] | None = None
+    ) -> FloatArray:
+        """Look the pairs up; a table says itself what is paid at the end."""
+        pairs = np.asarray(observations) * self.n_actions + np.asarray(actions)
+        if pairs.size and (pairs.min() < 0 or pairs.max() >= len(self._table)):
+            raise ValueError(
+                f"observations must be states below {len(self._table) // self.n_actions} and actions below "
+                f"{self.n_actions}, got a pair {pairs.min() if pairs.min() < 0 else pairs.max()} of {len(self._table)}"
+            )
+        return np.asarray(self._table[pairs])
+
+    def check_ends(self, name: str, model: GenerativeModel) -> None:
+        """Rollouts count nothing after the end, so the table must not either. It may leave out states that come last."""
+        n_states = getattr(model.state_space, "n", None)
+        if n_states is not None:
+            for state in np.flatnonzero(model.is_absorbing(np.arange(n_states))):
+                check_end_is_free(name, self._table, int(state), self.n_actions)
+
+
+class FunctionCosts(Costs):
+    """Costs given by a function of batches.
+
+    Parameters
+    ----------
+    function
+        (observations, actions) → (n, n_c), entries in [−1, 1].
+    n_costs
+        n_c, if it is to be known before the function is first called.
+    weights, names
+        As for `TableCosts`.
+
+    Examples
+    --------
+    >>> costs = FunctionCosts(lambda observations, actions: np.abs(observations[:, :1]))
+    >>> costs.rows(np.array([[0.5], [np.nan]]), np.array([0, 0]))  # NaN: the episode is over
+    array([[0.5],
+           [0. ]])
+    """
+
+    def __init__(
+        self,
+        function: CostFunction,
+        n_costs: int | None = None,
+        weights: CostClass = "simplex",
+        names: Sequence[str] | None = None,
+    ) -> None:
+        if not callable(function):
+            raise TypeError(f"function must map (observations, actions) to costs, got {type(function).__name__}")
+        self.function = function
+        self._n_costs = n_costs if n_costs is not None or names is None else len(names)
+        super().__init__(weights, names)
+
+    @property
+    def n_costs(self) -> int | None:
+        """n_c, once it is known."""
+        return self._n_costs
+
+    def rows(
+        self, observations: NDArray[Any], actions: NDArray[Any], ended: NDArray[np.bool_] | None = None
+    ) -> FloatArray:
+        """Ask the function, and see to it that the end is free."""
+        costs = np.asarray(self.function(observations, actions), dtype=np.float64)
+        wanted = (len(observations), "n_c" if self._n_costs is None else self._n_costs)
+        if costs.ndim != 2 or len(costs) != len(observations) or self._n_costs not in (None, costs.shape[1]):
+            raise ValueError(f"costs must return shape {wanted}, got {costs.shape}".replace("'", ""))
+        self._n_costs = costs.shape[1]
+        if np.issubdtype(np.asarray(observations).dtype, np.floating):
+            costs = np.where(hidden_rows(observations)[:, None], 0.0, costs)
+        if ended is not None:
+            costs = np.where(ended[:, None], 0.0, costs)
+        if not np.abs(costs).max(initial=0.0) <= 1:  # or NaN; in the simulators' inner loop the full check is slow
+            check_cost_features("costs(observations, actions)", costs)
+        return costs
+
+
+def as_costs(
+    name: str, costs: Costs | ArrayLike | CostFunction, n_actions: int | None, cost_class: CostClass | None = None
+) -> Costs:
+    """Return ``costs`` as an object: an array as a table over ``n_actions`` actions, a function as one.
+
+    ``cost_class`` is the simplex if None; costs that come with their own set keep it.
+    """
+    if isinstance(costs, Costs):
+        if cost_class is not None and cost_weights_set("cost_class", cost_class) != costs.weights:
+            raise ValueError(f"cost_class must be that of the costs, {costs.weights}, got {cost_class}")
+        return costs
+    weights = cost_weights_set("cost_class", "simplex" if cost_class is None else cost_class)
+    if callable(costs):
+        return FunctionCosts(costs, weights=weights)
+    if n_actions is None:
+        raise ValueError(f"{name} must be a function of (observations, actions) where states are not finitely many")
+    return TableCosts(costs, n_actions, weights, name=name)
+
+
+def model_costs(
+    name: str, costs: Costs | ArrayLike | CostFunction, dynamics: FiniteDynamics, cost_class: CostClass | None = None
+) -> TableCosts:
+    """Return ``costs`` as a table over the pairs of a known model, or say why they are none."""
+    found = as_costs(name, costs, dynamics.n_actions, cost_class)
+    if not isinstance(found, TableCosts):
+        raise ValueError(f"{name} must be an (S*A, n_c) array when the model is known, got {found}")
+    n_pairs = dynamics.n_states * dynamics.n_actions
+    if len(found.table) != n_pairs:
+        raise ValueError(f"{name} must have shape ({n_pairs}, any), got {found.table.shape}")
+    if dynamics.absorbing_state is not None:
+        check_end_is_free(name, found.table, dynamics.absorbing_state, dynamics.n_actions)
+    return found
+
+
+def check_cost_features(name: str, cost_features: ArrayLike, n_pairs: int | None = None) -> FloatArray:
+    """Return costs as an (S·A, n_c) array with entries in [−1, 1], or name the feature that is not."""
     features = finite_array(name, cost_features, (n_pairs, None))
     if features.shape[1] == 0:
         raise ValueError(f"{name} must have at least one column")
@@ -47,28 +243,6 @@ def check_cost_features(name: str, cost_features: ArrayLike, n_pairs: int) -> Fl
     return features
 
 
-def check_model_costs(name: str, cost_features: ArrayLike, mdp: FiniteMDP) -> FloatArray:
-    """Check the cost features of a model: also that nothing is paid in its absorbing state."""
-    features = check_cost_features(name, cost_features, mdp.n_states * mdp.n_actions)
-    if mdp.absorbing_state is not None:
-        check_end_is_free(name, features, mdp.absorbing_state, mdp.n_actions)
-    return features
-
-
-def check_sampled_costs(name: str, cost_features: ArrayLike, model: GenerativeModel) -> None:
-    """Check that a table of costs has nothing to pay in the absorbing states of a finite model.
-
-    Rollouts end there and count nothing more, so only then do they and the table speak of the same costs. The table may
-    leave out states that come last.
-    """
-    n_states, n_actions = getattr(model.state_space, "n", None), getattr(model.action_space, "n", None)
-    if n_states is None or n_actions is None:
-        return
-    features = finite_array(name, cost_features, (None, None))
-    for state in np.flatnonzero(model.is_absorbing(np.arange(n_states))):
-        check_end_is_free(name, features, int(state), int(n_actions))
-
-
 def check_end_is_free(name: str, features: FloatArray, state: int, n_actions: int) -> None:
     """Check that nothing is paid in the absorbing ``state``: that is what makes the end of a trajectory its end."""
     costs = features[state * n_actions : (state + 1) * n_actions]
@@ -80,14 +254,9 @@ def check_end_is_free(name: str, features: FloatArray, state: int, n_actions: in
         )
 
 
-def check_cost_weights(name: str, cost_weights: ArrayLike, n_costs: int, cost_class: CostClass) -> FloatArray:
-    """Return weights of the class, to rounding, or say why they are not."""
-    if cost_class == "simplex":
-        return distribution(name, cost_weights, n_costs)
-    weights = finite_array(name, cost_weights, (n_costs,))
-    if np.linalg.norm(weights) > 1 + _ROUNDING:
-        raise ValueError(f"{name} must have norm at most 1 for the ball, got {np.linalg.norm(weights)}")
-    return weights
+def hidden_rows(observations: NDArray[Any]) -> NDArray[np.bool_]:
+    """Say which observations stand for the absorbing state: the rows that contain NaN."""
+    return np.asarray(np.isnan(observations.reshape(len(observations), -1)).any(axis=1))
 
 
 def normalise_costs(cost_features: ArrayLike) -> FloatArray:
@@ -112,16 +281,30 @@ def normalise_costs(cost_features: ArrayLike) -> FloatArray:
     return np.asarray(features / np.maximum(1.0, np.abs(features).max(axis=0, initial=0.0)))
 
 
-def cost_distance(difference: FloatArray, cost_class: CostClass) -> float:
-    """Maximise ⟨w, difference⟩ over the class."""
-    return float(difference.max() if cost_class == "simplex" else np.linalg.norm(difference))
+# -- shims while the rooms are converted ------------------------------------------------------------------------------
 
 
-def worst_weights(difference: FloatArray, cost_class: CostClass) -> FloatArray:
-    """Weights that attain `cost_distance`; on ties of the simplex, the first coordinate."""
-    if cost_class == "simplex":
-        weights = np.zeros_like(difference)
-        weights[np.argmax(difference)] = 1.0
-        return weights
-    norm = np.linalg.norm(difference)
-    return difference / norm if norm > 0 else np.zeros_like(difference)
+def check_cost_class(name, cost_class):  # type: ignore
+    cost_weights_set(name, cost_class)
+
+
+def check_model_costs(name, cost_features, mdp):  # type: ignore
+    return model_costs(name, cost_features, getattr(mdp, "dynamics", mdp)).table
+
+
+def check_sampled_costs(name, cost_features, model):  # type: ignore
+    n_actions = getattr(model.action_space, "n", None)
+    if n_actions is not None and getattr(model.state_space, "n", None) is not None:
+        TableCosts(cost_features, int(n_actions), name=name).check_ends(name, model)
+
+
+def check_cost_weights(name, cost_weights, n_costs, cost_class):  # type: ignore
+    return cost_weights_set("cost_class", cost_class).check(name, cost_weights, n_costs)
+
+
+def cost_distance(difference, cost_class):  # type: ignore
+    return float(cost_weights_set("cost_class", cost_class).support(difference))
+
+
+def worst_weights(difference, cost_class):  # type: ignore
+    return cost_weights_set("cost_class", cost_class).maximiser(difference)

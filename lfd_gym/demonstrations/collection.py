@@ -11,28 +11,24 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from numpy.typing import NDArray
-from tqdm import tqdm
 
-from lfd_gym._splitmix import draw_seeds
 from lfd_gym.demonstrations.columns import read_only
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.provenance import Provenance
-from lfd_gym.demonstrations.trajectory_kernel import simulate
+from lfd_gym.demonstrations.rollouts import draw_actions, play, progress_bar, table_blocks, tabulated
 from lfd_gym.demonstrations.trajectory_recorder import TrajectoryRecorder
 from lfd_gym.envs.tabular import FiniteEnv
 from lfd_gym.envs.vector import FiniteVectorEnv
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
-from lfd_gym.policies.acting import ActingPolicy, Actor, tabulated
+from lfd_gym.policies.policy import Policy, PolicyLike, as_policy
 from lfd_gym.validation import FloatArray, IntArray
 
-#: Entries of the buffer that the compiled loop fills at a time.
-_BLOCK = 2_000_000
 _MOST_FINITE_COPIES = 4096
 
 
 def collect(
     source: GenerativeModel | gym.Env[Any, Any] | gym.vector.VectorEnv,
-    policy: ActingPolicy,
+    policy: PolicyLike,
     n_trajectories: int,
     horizon: int,
     rng: np.random.Generator,
@@ -51,14 +47,14 @@ def collect(
         A generative model: the trajectory ends in its absorbing state, which is the last observation, and rewards are
         not known. Or an environment, or a vector environment: time limits apply, and rewards are recorded.
     policy
-        An (S, A) array; an object with Stable-Baselines3's ``predict`` (which may not be recurrent) or with
-        ``action_probabilities``; or a callable from a batch of observations to a batch of actions.
+        Anything that `lfd_gym.as_policy` takes: an (S, A) array, a policy of this package, a policy or algorithm of
+        Stable-Baselines3 (which may not be recurrent), or a function from a batch of observations to one of actions.
     n_trajectories, horizon
         How many, and the largest number of actions in each.
     rng
         Drives everything: the model, the seeds of environments, the policy's actions.
     deterministic
-        Whether ``predict`` is asked for its deterministic actions. The default keeps a stochastic policy as it is;
+        Whether the policy's best actions are taken. The default keeps a stochastic policy as it is;
         note that Stable-Baselines3's own `evaluate_policy` does not.
     n_envs
         For an environment: how many copies (made with ``gymnasium.make(env.spec)``) run side by side. By default the
@@ -70,69 +66,49 @@ def collect(
     >>> env = gym.make("lfd_gym/StochasticGridworld-v0", size=4, cost_seed=0)
     >>> mdp = lfd.FiniteMDP.from_env(env, discount=0.9)
     >>> expert = mdp.optimal_policy(env.unwrapped.cost_features[:, 0])
-    >>> lfd.collect(lfd.TabularModel.from_mdp(mdp), expert, 10, 200, np.random.default_rng(0))
+    >>> lfd.collect(lfd.TabularModel.of(mdp), expert, 10, 200, np.random.default_rng(0))
     Demonstrations(10 trajectories, 2000 transitions, Discrete(16) -> Discrete(4))
     """
     for name, value in (("n_trajectories", n_trajectories), ("horizon", horizon)):
         if value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
+    acting = as_policy(policy, deterministic=deterministic)
     if isinstance(source, gym.vector.VectorEnv):
-        return _from_vector_env(source, policy, n_trajectories, horizon, rng, deterministic, source.spec)
+        return _from_vector_env(source, acting, n_trajectories, horizon, rng, source.spec)
     if isinstance(source, gym.Env) and not (source.unwrapped is source and isinstance(source, GenerativeModel)):
         with _vectorised(source, n_envs, n_trajectories) as envs:
-            demos = _from_vector_env(envs, policy, n_trajectories, horizon, rng, deterministic, source.spec)
+            demos = _from_vector_env(envs, acting, n_trajectories, horizon, rng, source.spec)
             return demos.with_provenance(**_identity(source.spec))
     if n_envs is not None:
         raise ValueError("n_envs is for environments; a generative model runs all trajectories side by side")
-    if isinstance(source, TabularModel):
-        table = tabulated(policy, source, deterministic, n_trajectories * horizon)
-        if table is not None:
-            return _from_table(source, table, n_trajectories, horizon, rng)
-    return _from_model(source, policy, n_trajectories, horizon, rng, deterministic)
+    return _from_model(source, acting, n_trajectories, horizon, rng)
 
 
-def _progress(total: int, unit: str) -> Any:
-    """Return a bar that shows after a second, on a terminal."""
-    return tqdm(total=total, unit=unit, delay=1, disable=None, leave=False, desc="collecting")
+# -- models -----------------------------------------------------------------------------------------------------------
 
 
-# -- finite models ----------------------------------------------------------------------------------------------------
+def _from_model(
+    model: GenerativeModel, policy: Policy, n_trajectories: int, horizon: int, rng: np.random.Generator
+) -> Demonstrations:
+    table = tabulated(policy, model, n_trajectories * horizon)
+    if table is not None:
+        assert isinstance(model, TabularModel)
+        return _from_table(model, table, n_trajectories, horizon, rng)
+    recorder = TrajectoryRecorder(n_trajectories)
+    play(model, policy, n_trajectories, horizon, rng, recorder)
+    return recorder.demonstrations(model.observation_space, model.action_space, horizon)
 
 
 def _from_table(
     model: TabularModel, table: FloatArray, n_trajectories: int, horizon: int, rng: np.random.Generator
 ) -> Demonstrations:
-    seeds = draw_seeds(n_trajectories, rng)
-    absorbing = -1 if model.absorbing_state is None else model.absorbing_state
-    room = horizon * max(1, min(n_trajectories, _BLOCK // horizon))
-    observation_buffer = np.empty(2 * room, dtype=np.int64)  # at most as many observations again as actions
-    action_buffer = np.empty(room, dtype=np.int64)
-    lengths = np.empty(n_trajectories, dtype=np.int64)
-    observations, actions = [], []
-    done = 0
-    with _progress(n_trajectories, " trajectories") as bar:
-        while done < n_trajectories:
-            n_new, written = simulate(
-                table,
-                model.initial_table.arrays,
-                model.transition_table.arrays,
-                absorbing,
-                seeds[done:],
-                horizon,
-                observation_buffer,
-                action_buffer,
-                lengths[done:],
-            )
-            observations.append(observation_buffer[: written + n_new].copy())
-            actions.append(action_buffer[:written].copy())
-            done += n_new
-            bar.update(n_new)
-    all_observations = read_only(np.concatenate(observations))
+    blocks = [[part.copy() for part in block] for block in table_blocks(model, table, n_trajectories, horizon, rng)]
+    observations, actions, lengths = (read_only(np.concatenate(parts)) for parts in zip(*blocks, strict=True))
     offsets = np.concatenate([[0], np.cumsum(lengths)])
-    terminated = all_observations[offsets[1:] + np.arange(n_trajectories)] == absorbing
+    terminated = observations[offsets[1:] + np.arange(n_trajectories)] == model.absorbing_state
     return Demonstrations(
-        observations=all_observations,
-        actions=read_only(np.concatenate(actions)),
+        observations=observations,
+        actions=actions,
         offsets=offsets,
         terminated=terminated,
         truncated=~terminated,
@@ -142,49 +118,15 @@ def _from_table(
     )
 
 
-# -- any model --------------------------------------------------------------------------------------------------------
-
-
-def _from_model(
-    model: GenerativeModel,
-    policy: ActingPolicy,
-    n_trajectories: int,
-    horizon: int,
-    rng: np.random.Generator,
-    deterministic: bool,
-) -> Demonstrations:
-    actor = Actor(policy, model.action_space, deterministic, rng)
-    recorder = TrajectoryRecorder(n_trajectories)
-    states = model.sample_initial(n_trajectories, rng)
-    observations = model.observe(states)
-    running = np.arange(n_trajectories)
-    with actor.acting(), _progress(horizon, " steps") as bar:
-        for t in range(horizon + 1):
-            ended = model.is_absorbing(states)
-            if ended.any():
-                recorder.end(running[ended], t, observations[ended], terminated=True)
-                running, states, observations = running[~ended], states[~ended], observations[~ended]
-            if t == horizon or running.size == 0:
-                break
-            actions = actor(observations)
-            recorder.step(running, t, observations, actions)
-            states = model.sample_next(states, actions, rng)
-            observations = model.observe(states)
-            bar.update()
-    recorder.end(running, horizon, observations, truncated=True)
-    return recorder.demonstrations(model.observation_space, model.action_space, horizon)
-
-
 # -- environments -----------------------------------------------------------------------------------------------------
 
 
 def _from_vector_env(
     envs: Any,
-    policy: ActingPolicy,
+    policy: Policy,
     n_trajectories: int,
     horizon: int,
     rng: np.random.Generator,
-    deterministic: bool,
     spec: EnvSpec | None,
 ) -> Demonstrations:
     """Play in rounds, one trajectory in each environment, all started by a seeded reset.
@@ -194,15 +136,14 @@ def _from_vector_env(
     (in the same step, or on a next step that is no transition) come to the same.
     """
     resets_in_same_step = _resets_in_same_step(envs)
-    actor = Actor(policy, envs.single_action_space, deterministic, rng)
     recorder = TrajectoryRecorder(n_trajectories)
-    with actor.acting(), _progress(n_trajectories, " trajectories") as bar:
+    with policy.acting(rng), progress_bar(n_trajectories, " trajectories") as bar:
         for first in range(0, n_trajectories, envs.num_envs):
             observations, _ = envs.reset(seed=int(rng.integers(2**31 - envs.num_envs)))
             running = np.arange(min(envs.num_envs, n_trajectories - first))
             for t in range(horizon):
                 seen = observations[running]
-                actions = actor(seen)
+                actions = draw_actions(policy, seen, envs.single_action_space, rng)
                 observations, rewards, terminations, truncations, infos = envs.step(_for_all(envs, running, actions))
                 recorder.step(running + first, t, seen, actions, rewards[running])
                 over = terminations[running] | truncations[running]

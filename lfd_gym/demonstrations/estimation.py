@@ -1,4 +1,4 @@
-"""The expert's expected costs, estimated from demonstrations, and how far off the estimate can be.
+"""Expected costs, of an expert from demonstrations and of a policy from rollouts, and how far off they can be.
 
 Notation: m trajectories, γ the discount, c a cost feature in [−1, 1], zero after a trajectory has terminated. For
 trajectory j with T_j actions,
@@ -28,23 +28,24 @@ number of features that the statement is about at once:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, get_args
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv
+from scipy.special import betaincinv, stdtrit
 
 from lfd_gym._jit import jit
-from lfd_gym.costs.costs import check_cost_features, check_end_is_free
+from lfd_gym.costs.costs import CostFunction, Costs, as_costs, check_end_is_free
 from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.rollouts import play, table_blocks, tabulated
+from lfd_gym.model.generative_model import GenerativeModel, TabularModel
+from lfd_gym.policies.policy import Policy
 from lfd_gym.validation import FloatArray, IntArray, check_delta, discount_factor
 
 Truncation = Literal["paper", "rescale"]
 Concentration = Literal["best", "hoeffding", "bernstein"]
-CostFeatures: TypeAlias = ArrayLike | Callable[[NDArray[Any], NDArray[Any]], ArrayLike]
 
 #: Share of δ spent on the probability of being cut.
 _CUT_SHARE = 0.1
@@ -52,8 +53,8 @@ _BLOCK = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class FeatureExpectations:
-    """Estimated expected costs, one per feature.
+class CostEstimate:
+    """Expected costs, one for each feature, estimated or exact.
 
     Attributes
     ----------
@@ -69,19 +70,39 @@ class FeatureExpectations:
         What was done about the unseen mass: ``"paper"`` leaves it out, ``"rescale"`` divides by what is left.
     horizon
         Where trajectories were cut by design, if known.
+    n_steps
+        Steps of the model or the environment that were taken for the estimate.
+    exact
+        Whether the values were computed from a known model; then there are no trajectories.
     """
 
     values: FloatArray
     trajectory_values: FloatArray
     unseen_mass: FloatArray
     discount: float
-    truncation: Truncation
-    horizon: int | None
+    truncation: Truncation = "paper"
+    horizon: int | None = None
+    n_steps: int = 0
+    exact: bool = False
+
+    @classmethod
+    def exactly(cls, values: FloatArray, discount: float) -> CostEstimate:
+        """Return values that are known, not estimated."""
+        return cls(values, np.empty((0, values.size)), np.empty(0), discount, exact=True)
 
     @property
     def n_trajectories(self) -> int:
         """The number m of trajectories."""
         return len(self.trajectory_values)
+
+    def intervals(self, confidence: float) -> FloatArray:
+        """Return (n_c, 2) intervals, each of the given confidence: Student's, widened by what was not seen."""
+        if self.exact:
+            return np.stack([self.values, self.values], axis=1)
+        m = self.n_trajectories
+        quantile = stdtrit(m - 1, (1 + confidence) / 2)  # of Student's distribution
+        half = quantile * self.trajectory_values.std(axis=0, ddof=1) / np.sqrt(m) + self.unseen_mass.mean()
+        return np.stack([self.values - half, self.values + half], axis=1)
 
     def radius(self, delta: float, *, simultaneous: bool = True, method: Concentration = "best") -> FloatArray:
         """Return (n_c,) radii: with probability at least 1 − ``delta``, |values − ρ(π_E)| is no larger.
@@ -96,6 +117,8 @@ class FeatureExpectations:
             ``"hoeffding"``, ``"bernstein"`` or, for each feature, the smaller of the two at δ/2.
         """
         check_delta(delta)
+        if self.exact:
+            return np.zeros_like(self.values)
         if method not in get_args(Concentration):
             raise ValueError(f"method must be one of {get_args(Concentration)}, got {method!r}")
         if method == "bernstein" and self.n_trajectories < 2:
@@ -137,11 +160,11 @@ class FeatureExpectations:
 
 def feature_expectations(
     demonstrations: Demonstrations,
-    cost_features: CostFeatures,
+    cost_features: Costs | ArrayLike | CostFunction,
     discount: float,
     *,
     truncation: Truncation = "paper",
-) -> FeatureExpectations:
+) -> CostEstimate:
     """Estimate the expert's expected cost for each feature, ρ_{c_i}(π_E).
 
     Parameters
@@ -150,7 +173,8 @@ def feature_expectations(
         At least one trajectory.
     cost_features
         For finite spaces an (S·A, n_c) array, entries in [−1, 1]; rows of an absorbing state that the observations do
-        not count may follow, all zero. For any space, a callable from n observations and n actions to (n, n_c) costs.
+        not count may follow, all zero. For any space, a function of n observations and n actions to (n, n_c), or any
+        `Costs`.
     discount
         γ.
     truncation
@@ -165,7 +189,7 @@ def feature_expectations(
     >>> mdp = lfd.FiniteMDP.from_env(env, discount=0.9)
     >>> costs = env.unwrapped.cost_features
     >>> expert = mdp.optimal_policy(costs[:, 0])
-    >>> demos = lfd.collect(lfd.TabularModel.from_mdp(mdp), expert, 1000, 100, np.random.default_rng(0))
+    >>> demos = lfd.collect(lfd.TabularModel.of(mdp), expert, 1000, 100, np.random.default_rng(0))
     >>> estimate = lfd.feature_expectations(demos, costs, discount=0.9)
     >>> truth = np.array([mdp.expected_cost(expert, cost) for cost in costs.T])
     >>> bool((abs(estimate.values - truth) <= estimate.radius(delta=0.05)).all())
@@ -176,11 +200,14 @@ def feature_expectations(
         raise ValueError(f"truncation must be one of {get_args(Truncation)}, got {truncation!r}")
     if len(demonstrations) == 0:
         raise ValueError("demonstrations must hold at least one trajectory")
-    if callable(cost_features):
-        sums = _sums_of_function(demonstrations, cost_features, gamma)
+    actions = demonstrations.action_space
+    n_actions = int(actions.n) if isinstance(actions, gym.spaces.Discrete) else None
+    costs = as_costs("cost_features", cost_features, n_actions)
+    if costs.table is None:
+        sums = _sums_of_function(demonstrations, costs, gamma)
     else:
-        table, rows = _finite_features(demonstrations, cost_features)
-        sums = discounted_sums(table, rows, demonstrations.offsets, gamma)
+        rows = _table_rows(demonstrations, costs.table)
+        sums = discounted_sums(np.ascontiguousarray(costs.table), rows, demonstrations.offsets, gamma)
     unseen = np.where(demonstrations.terminated, 0.0, gamma**demonstrations.lengths)
     if truncation == "rescale":
         if (unseen == 1).any():
@@ -188,52 +215,72 @@ def feature_expectations(
         values = (sums / (1 - unseen)[:, None]).mean(axis=0)
     else:
         values = sums.mean(axis=0)
-    return FeatureExpectations(values, sums, unseen, gamma, truncation, demonstrations.horizon)
+    return CostEstimate(values, sums, unseen, gamma, truncation, demonstrations.horizon, demonstrations.n_transitions)
 
 
-def required_trajectories(accuracy: float, n_features: int, delta: float) -> int:
-    """Return m = ⌈8 log(2 n_c/δ) / accuracy²⌉: then all sample means are within accuracy/2 of their expectations.
-
-    With `required_horizon` at the same accuracy, ‖ρ̂ − ρ‖_∞ ≤ accuracy with probability at least 1 − δ: one half of it
-    for sampling (Hoeffding on [−1, 1]), the other for the tail.
-
-    Theorem 1 of the paper, for its ε and δ, needs ‖ρ̂ − ρ‖_∞ ≤ ε/4 with probability 1 − δ/2, and prints
-    m = 8 log(4 n_c/δ)/ε² and H = log(2/ε)/(1−γ). These are the numbers for accuracy ε, not ε/4 (the tail alone may
-    reach ε/2): ``required_trajectories(eps, n_c, delta / 2)``. What the proof uses takes 16 times as many,
-    ``required_trajectories(eps / 4, n_c, delta / 2)`` = 128 log(4 n_c/δ)/ε², and
-    ``required_horizon(eps / 4, discount)``, about log(8/ε)/(1−γ).
-
-    Examples
-    --------
-    >>> required_trajectories(0.1, n_features=5, delta=0.05)
-    4239
-    """
-    _check_accuracy(accuracy)
-    check_delta(delta)
-    if n_features < 1:
-        raise ValueError(f"n_features must be at least 1, got {n_features}")
-    return math.ceil(8 * math.log(2 * n_features / delta) / accuracy**2)
-
-
-def required_horizon(accuracy: float, discount: float) -> int:
-    """Return the smallest number of actions after which the tail, γ^horizon, is at most accuracy/2.
-
-    The paper's H counts from 0 and bounds this by log(2/ε)/(1−γ); see `required_trajectories` for its constants.
-
-    Examples
-    --------
-    >>> required_horizon(0.1, discount=0.9)
-    29
-    """
-    _check_accuracy(accuracy)
-    gamma = discount_factor("discount", discount)
-    horizon = max(1, math.ceil(math.log(accuracy / 2) / math.log(gamma)))
-    return horizon if gamma**horizon <= accuracy / 2 else horizon + 1  # the quotient may have been rounded down
+def sampled_costs(
+    policy: Policy,
+    model: GenerativeModel,
+    costs: Costs,
+    discount: float,
+    *,
+    n_rollouts: int,
+    horizon: int,
+    rng: np.random.Generator,
+) -> CostEstimate:
+    """Estimate the expected costs of ``policy`` by rollouts in ``model``; only their sums are kept."""
+    table = tabulated(policy, model, n_rollouts * horizon)
+    if table is not None and costs.table is not None:
+        assert isinstance(model, TabularModel)
+        returns, lengths, ended = [], [], []
+        for observations, actions, block in table_blocks(model, table, n_rollouts, horizon, rng):
+            offsets = np.concatenate([[0], np.cumsum(block)])
+            before = np.arange(actions.size) + np.repeat(np.arange(block.size), block)
+            rows = observations[before] * model.n_actions + actions
+            returns.append(discounted_sums(np.ascontiguousarray(costs.table), rows, offsets, discount))
+            lengths.append(block)
+            ended.append(observations[offsets[1:] + np.arange(block.size)] == model.absorbing_state)
+        heard = _Sums(n_rollouts, costs, discount)
+        heard.returns, heard.lengths = np.concatenate(returns), np.concatenate(lengths)
+        heard.terminated = np.concatenate(ended)
+    else:
+        heard = _Sums(n_rollouts, costs, discount)
+        play(model, policy, n_rollouts, horizon, rng, heard)
+    if heard.returns is None:
+        raise ValueError("every rollout starts in the absorbing state: there is nothing to evaluate")
+    unseen = np.where(heard.terminated, 0.0, discount**heard.lengths)
+    values = heard.returns.mean(axis=0)
+    return CostEstimate(values, heard.returns, unseen, discount, "paper", horizon, int(heard.lengths.sum()))
 
 
-def _check_accuracy(accuracy: float) -> None:
-    if not 0 < accuracy < 2:
-        raise ValueError(f"accuracy must lie strictly between 0 and 2, the range of expected costs, got {accuracy}")
+class _Sums:
+    """Listens to rollouts, and keeps the discounted sum of the costs of each."""
+
+    def __init__(self, n_rollouts: int, costs: Costs, discount: float) -> None:
+        self.returns: FloatArray | None = None
+        self.lengths = np.zeros(n_rollouts, dtype=np.int64)
+        self.terminated = np.zeros(n_rollouts, dtype=bool)
+        self._costs, self._discount = costs, discount
+        self._weight = 1 - discount
+
+    def step(self, who: IntArray, t: int, observations: NDArray[Any], actions: NDArray[Any]) -> None:
+        rows = self._costs.rows(observations, actions)
+        if self.returns is None:
+            self.returns = np.zeros((self.lengths.size, rows.shape[1]))
+        self.returns[who] += self._weight * rows
+        self._weight *= self._discount
+
+    def end(
+        self, who: IntArray, length: int, observations: NDArray[Any], terminated: Any = False, truncated: Any = False
+    ) -> None:
+        self.lengths[who] = length
+        self.terminated[who] = terminated
+
+
+def horizon_for(discount: float, tail: float) -> int:
+    """Return the smallest horizon H with γ^H ≤ ``tail``."""
+    horizon = max(1, math.ceil(math.log(tail) / math.log(discount)))
+    return horizon if discount**horizon <= tail else horizon + 1  # the quotient may have been rounded down
 
 
 def _largest_probability(successes: int, trials: int, delta: float) -> float:
@@ -243,37 +290,32 @@ def _largest_probability(successes: int, trials: int, delta: float) -> float:
     return float(betaincinv(successes + 1, trials - successes, 1 - delta))
 
 
-def _finite_features(demonstrations: Demonstrations, cost_features: Any) -> tuple[FloatArray, IntArray]:
-    """Return the features, and the row of each transition."""
+def _table_rows(demonstrations: Demonstrations, table: FloatArray) -> IntArray:
+    """Return the row of the table that belongs to each transition."""
     states, actions = demonstrations.observation_space, demonstrations.action_space
     if not (isinstance(states, gym.spaces.Discrete) and isinstance(actions, gym.spaces.Discrete)):
         raise ValueError(
             f"cost_features must be a callable (observations, actions) -> (n, n_c) for {states} and {actions}: "
             "an array is for finite spaces"
         )
-    n_pairs = int(states.n * actions.n)
-    n_rows = len(cost_features)
-    if n_rows == n_pairs + actions.n:
-        n_pairs = n_rows
-    table = check_cost_features("cost_features", cost_features, n_pairs)
-    check_end_is_free("cost_features", table, int(states.n), int(actions.n))  # the rows that may follow
-    rows = demonstrations.acted_on.astype(np.int64) * int(actions.n) + demonstrations.actions
-    return np.ascontiguousarray(table), rows
+    n_states, n_actions = int(states.n), int(actions.n)
+    if len(table) not in (n_states * n_actions, (n_states + 1) * n_actions):
+        raise ValueError(f"cost_features must have shape ({n_states * n_actions}, any), got {table.shape}")
+    check_end_is_free("cost_features", table, n_states, n_actions)  # the rows that may follow
+    return np.asarray(demonstrations.acted_on.astype(np.int64) * n_actions + demonstrations.actions)
 
 
-def _sums_of_function(demonstrations: Demonstrations, features: Any, discount: float) -> FloatArray:
-    """Evaluate the features on blocks of trajectories, so that they are never all in memory at once."""
+def _sums_of_function(demonstrations: Demonstrations, costs: Costs, discount: float) -> FloatArray:
+    """Evaluate the costs on blocks of trajectories, so that they are never all in memory at once."""
     seen, offsets = demonstrations.acted_on, demonstrations.offsets
     sums = []
     first = 0
     while first < len(demonstrations):
         last = max(first + 1, int(np.searchsorted(offsets, offsets[first] + _BLOCK, side="right")) - 1)
         rows = slice(offsets[first], offsets[last])
-        n_rows = int(rows.stop - rows.start)
-        values = features(seen[rows], demonstrations.actions[rows])
-        table = check_cost_features("cost_features(observations, actions)", values, n_rows)
+        values = costs.rows(seen[rows], demonstrations.actions[rows])
         local = offsets[first : last + 1] - offsets[first]
-        sums.append(discounted_sums(np.ascontiguousarray(table), np.arange(n_rows), local, discount))
+        sums.append(discounted_sums(np.ascontiguousarray(values), np.arange(len(values)), local, discount))
         first = last
     return np.concatenate(sums)
 

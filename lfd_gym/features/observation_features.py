@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.features.tiles import TileGrid
-from lfd_gym.features.value_features import hidden_rows
+from lfd_gym.costs.costs import hidden_rows
+from lfd_gym.policies.tiles import TileGrid
 from lfd_gym.validation import FloatArray, finite_array
 
 

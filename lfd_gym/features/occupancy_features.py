@@ -8,7 +8,6 @@ as numbers, (S·A, n_μ), and the products Φθ (``combine``) and Φᵀf (``inne
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
@@ -16,10 +15,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.features.tiles import TileGrid
 from lfd_gym.features.value_features import cell_labels
 from lfd_gym.model.generative_model import AliasTable
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
+from lfd_gym.policies.tiles import TileGrid, TilePolicy
 from lfd_gym.validation import FloatArray, IntArray, finite_array
 
 _ROUNDING = 1e-8
@@ -170,26 +169,6 @@ class EmpiricalOccupancyFeatures:
 
     def __repr__(self) -> str:
         return f"EmpiricalOccupancyFeatures(n_features={self.n_features}, n_pairs={self.offsets[-1]})"
-
-
-@dataclass(frozen=True)
-class TilePolicy:
-    """A policy that is constant on the tiles of a grid over states, for models whose observations are the states.
-
-    Attributes
-    ----------
-    grid
-        The tiles.
-    table
-        (n_tiles, A), rows are distributions over actions.
-    """
-
-    grid: TileGrid
-    table: FloatArray
-
-    def action_probabilities(self, observations: ArrayLike) -> FloatArray:
-        """Return the distributions over actions for a batch of states, (n, A)."""
-        return np.asarray(self.table[self.grid.index(observations)])
 
 
 class TileOccupancyFeatures:

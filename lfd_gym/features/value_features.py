@@ -15,7 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lfd_gym.costs.costs import check_cost_features
 from lfd_gym.model.mdp import FiniteMDP
@@ -161,8 +161,3 @@ def cell_labels(name: str, cells: ArrayLike) -> IntArray:
     if used[0] != 0 or used[-1] != used.size - 1:
         raise ValueError(f"{name} must use every number from 0 to its largest, got {used}")
     return labels.astype(np.int64)
-
-
-def hidden_rows(observations: NDArray[Any]) -> NDArray[np.bool_]:
-    """Say which observations stand for the absorbing state: the rows that contain NaN."""
-    return np.asarray(np.isnan(observations.reshape(len(observations), -1)).any(axis=1))

@@ -77,20 +77,20 @@ def no_basins(n_states: int) -> Basins:
 
 
 def find_basins(
-    offsets: Indices, successors: Indices, weights: FloatArray, distribution: bool
+    offsets: Indices, successors: Indices, weights: FloatArray, transposed: bool
 ) -> tuple[Basins, Chain] | None:
     """Find the basins of a chain; return them and the chain in their order, or nothing if the chain does not flow."""
-    following, flows = _most_probable_successors(offsets, successors, weights, distribution)
-    return _basins_along(offsets, successors, weights, distribution, following) if flows else None
+    following, flows = _most_probable_successors(offsets, successors, weights, transposed)
+    return _basins_along(offsets, successors, weights, transposed, following) if flows else None
 
 
 @jit
 def _basins_along(
-    offsets: Indices, successors: Indices, weights: FloatArray, distribution: bool, following: NDArray[np.uint32]
+    offsets: Indices, successors: Indices, weights: FloatArray, transposed: bool, following: NDArray[np.uint32]
 ) -> tuple[Basins, Chain]:
     """Return the basins of going to ``following`` from each state, and the chain in their order."""
     basin, depth, n_basins = _basins_and_depths(following)
-    if distribution:  # the sweep goes down the flow
+    if transposed:  # the sweep goes down the flow
         basin = (n_basins - 1 - basin).astype(np.uint32)
         key = (depth.max() - depth).astype(np.uint32)
     else:
@@ -101,23 +101,23 @@ def _basins_along(
     starts = np.zeros(n_basins + 1, np.uint32)
     for place in range(basin.size):
         starts[basin[place] + 1] = place + 1
-    share = _shares(*chain, distribution, basin, depth[order], n_basins)
-    coarse_offsets, neighbours, between, scale = _between(*chain, distribution, basin, starts, share)
-    most_sweeps = _MOST_DISTRIBUTION_SWEEPS if distribution else _MOST_VALUE_SWEEPS
+    share = _shares(*chain, transposed, basin, depth[order], n_basins)
+    coarse_offsets, neighbours, between, scale = _between(*chain, transposed, basin, starts, share)
+    most_sweeps = _MOST_DISTRIBUTION_SWEEPS if transposed else _MOST_VALUE_SWEEPS
     n_sweeps = min(max(chain[2].size // max(neighbours.size, 1), 1), most_sweeps)
     return Basins(order, starts, share, coarse_offsets, neighbours, between, scale, n_sweeps), chain
 
 
 @jit
 def _most_probable_successors(
-    offsets: Indices, successors: Indices, weights: FloatArray, distribution: bool
+    offsets: Indices, successors: Indices, weights: FloatArray, transposed: bool
 ) -> tuple[NDArray[np.uint32], bool]:
     """Return the most probable successor of each state, and whether they are probable."""
     n_states = offsets.size - 1
     following = np.arange(n_states).astype(np.uint32)
     largest = np.zeros(n_states)
     for row in range(n_states):
-        if distribution:
+        if transposed:
             for k in range(offsets[row], offsets[row + 1]):
                 if weights[k] > largest[successors[k]]:
                     largest[successors[k]] = weights[k]
@@ -202,7 +202,7 @@ def _shares(
     offsets: Indices,
     successors: Indices,
     weights: FloatArray,
-    distribution: bool,
+    transposed: bool,
     basin: NDArray[np.uint32],
     depth: NDArray[np.uint32],
     n_basins: int,
@@ -216,7 +216,7 @@ def _shares(
     for _ in range(_SPREADING_STEPS):
         after[:] = 0.0
         for row in range(n_states):
-            if distribution:
+            if transposed:
                 for k in range(offsets[row], offsets[row + 1]):
                     after[row] += weights[k] * mass[successors[k]]
             elif mass[row] > 0:
@@ -237,7 +237,7 @@ def _between(
     offsets: Indices,
     successors: Indices,
     weights: FloatArray,
-    distribution: bool,
+    transposed: bool,
     basin: NDArray[np.uint32],
     starts: NDArray[np.uint32],
     share: FloatArray,
@@ -255,10 +255,10 @@ def _between(
         coarse_offsets[b] = n_entries
         diagonal = 0.0
         for row in range(starts[b], starts[b + 1]):
-            if not distribution and share[row] == 0:
+            if not transposed and share[row] == 0:
                 continue
             for k in range(offsets[row], offsets[row + 1]):
-                weight = weights[k] * (share[successors[k]] if distribution else share[row])
+                weight = weights[k] * (share[successors[k]] if transposed else share[row])
                 if weight == 0:
                     continue
                 other = basin[successors[k]]
@@ -289,7 +289,7 @@ def approximate_solution(
     basins: Basins,
     residual: FloatArray,
     x: FloatArray,
-    distribution: bool,
+    transposed: bool,
 ) -> None:
     """Write to ``x`` an approximate solution of (I − W) x = residual, all in the new order; linear in ``residual``."""
     starts, share = basins.starts, basins.share
@@ -297,7 +297,7 @@ def approximate_solution(
     right, coarse = np.empty(n_basins), np.zeros(n_basins)
     for b in range(n_basins):
         total = 0.0
-        if distribution:
+        if transposed:
             for state in range(starts[b], starts[b + 1]):
                 total += residual[state]
         else:
@@ -313,7 +313,7 @@ def approximate_solution(
             coarse[b] = total
     for b in range(n_basins):
         for state in range(starts[b], starts[b + 1]):
-            x[state] = coarse[b] * share[state] if distribution else coarse[b]
+            x[state] = coarse[b] * share[state] if transposed else coarse[b]
     for row in range(x.size):
         value = residual[row]
         for k in range(offsets[row], offsets[row + 1]):

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, IntArray
 
@@ -78,29 +79,31 @@ class TabularModel:
         initial_distribution: ArrayLike,
         absorbing_state: int | None = None,
     ) -> None:
-        # The discount is not part of a generative model; any value serves to validate the rest.
-        self._build(FiniteMDP(transitions, initial_distribution, 0.5, absorbing_state))  # type: ignore[arg-type]
+        self._build(FiniteDynamics(transitions, initial_distribution, absorbing_state))  # type: ignore[arg-type]
 
     @classmethod
-    def from_mdp(cls, mdp: FiniteMDP) -> TabularModel:
-        """Return the generative model of ``mdp``; it shares the arrays of its transitions."""
-        model = cls.__new__(cls)  # an MDP is validated already, which is most of the work for millions of pairs
-        model._build(mdp)
+    def of(cls, source: FiniteMDP | FiniteDynamics) -> TabularModel:
+        """Return the generative model of an MDP, or of dynamics; it shares the arrays of the transitions."""
+        model = cls.__new__(cls)  # they are validated already, which is most of the work for millions of pairs
+        model._build(source.dynamics if isinstance(source, FiniteMDP) else source)
         return model
 
-    def _build(self, mdp: FiniteMDP) -> None:
-        self.n_states, self.n_actions = mdp.n_states, mdp.n_actions
-        self.absorbing_state = mdp.absorbing_state
+    def _build(self, dynamics: FiniteDynamics) -> None:
+        self.dynamics = dynamics
+        self.n_states, self.n_actions = dynamics.n_states, dynamics.n_actions
+        self.absorbing_state = dynamics.absorbing_state
         self.state_space: gym.Space[Any] = gym.spaces.Discrete(self.n_states)
         self.action_space: gym.Space[Any] = gym.spaces.Discrete(self.n_actions)
         self.observation_space: gym.Space[Any] = self.state_space
-        support = np.flatnonzero(mdp.initial_distribution).astype(np.int32)
+        support = np.flatnonzero(dynamics.initial_distribution).astype(np.int32)
         #: Alias table of the initial distribution, with one row.
         self.initial_table = AliasTable(
-            np.array([0, support.size], dtype=np.int32), support, mdp.initial_distribution[support]
+            np.array([0, support.size], dtype=np.int32), support, dynamics.initial_distribution[support]
         )
         #: Alias table of the transitions, one row per pair.
-        self.transition_table = AliasTable(mdp.transitions.indptr, mdp.transitions.indices, mdp.transitions.data)
+        self.transition_table = AliasTable(
+            dynamics.transitions.indptr, dynamics.transitions.indices, dynamics.transitions.data
+        )
 
     def sample_initial(self, n: int, rng: np.random.Generator) -> IntArray:
         """Draw ``n`` independent initial states."""

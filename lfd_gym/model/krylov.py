@@ -49,7 +49,7 @@ def frozen(array: NDArray[_Scalar]) -> NDArray[_Scalar]:
 
 
 class ChainSolver:
-    """Approximate solutions x of (I − W) x = r for W = γP_π, or its transpose (``distribution``).
+    """Approximate solutions x of (I − W) x = r for W = γP_π, or its transpose (``transposed``).
 
     Attributes
     ----------
@@ -57,9 +57,9 @@ class ChainSolver:
         Whether fixed-point steps were too slow for the last one.
     """
 
-    def __init__(self, discount: float, n_states: int, distribution: bool) -> None:
+    def __init__(self, discount: float, n_states: int, transposed: bool) -> None:
         self.discount = discount
-        self.distribution = distribution
+        self.transposed = transposed
         self.work = np.empty((10, n_states))
         self.slow = False
 
@@ -75,7 +75,7 @@ class ChainSolver:
         chain = (frozen(offsets), frozen(successors), frozen(weights))
         total, part, *_ = self.work
         total[:] = 0.0
-        size = fixed_point_steps(*chain, residual, total, part, target, self.distribution)
+        size = fixed_point_steps(*chain, residual, total, part, target, self.transposed)
         self.slow = size > target
         if not self.slow:
             return total
@@ -83,21 +83,21 @@ class ChainSolver:
         n_steps = math.ceil(math.log(target / size) / math.log(self.discount))
         budget = min(2 + 2 * n_steps, _MAX_PRODUCTS)
         worth_it = self.discount > _FAR_SIGHTED and n_steps > _LONG
-        found = find_basins(*chain, self.distribution) if worth_it else None
+        found = find_basins(*chain, self.transposed) if worth_it else None
         if found is None:
             basins, in_order = no_basins(residual.size), chain
         else:
             basins, (new_offsets, new_successors, new_weights) = found
             in_order = (frozen(new_offsets), frozen(new_successors), frozen(new_weights))
         work = self.work[2:]
-        size_reached = bicgstab(*in_order, basins, residual, part, work, target, budget, self.distribution)
+        size_reached = bicgstab(*in_order, basins, residual, part, work, target, budget, self.transposed)
         if size_reached > target:
             if residual.size <= _DIRECT_STATES or offsets[-1] <= residual.size:
                 part[:] = _solve_directly(*chain, residual)
             else:
                 if size_reached >= size:
                     part[:] = 0.0
-                gauss_seidel(*chain, residual, part, target, budget, self.distribution)
+                gauss_seidel(*chain, residual, part, target, budget, self.transposed)
         total += part
         return total
 
@@ -130,8 +130,8 @@ def chain_residual(
 
 
 @jit_inline
-def _size(lowest: float, highest: float, total: float, distribution: bool) -> float:
-    return total if distribution else highest - lowest
+def _size(lowest: float, highest: float, total: float, transposed: bool) -> float:
+    return total if transposed else highest - lowest
 
 
 @jit
@@ -143,7 +143,7 @@ def fixed_point_steps(
     correction: FloatArray,
     scratch: FloatArray,
     target: float,
-    distribution: bool,
+    transposed: bool,
 ) -> float:
     """Add r + Wr + W²r + … to ``correction`` until what is left is at most ``target`` or shrinks too slowly.
 
@@ -155,7 +155,7 @@ def fixed_point_steps(
         total += abs(residual[row])
         lowest = min(lowest, residual[row])
         highest = max(highest, residual[row])
-    size = _size(lowest, highest, total, distribution)
+    size = _size(lowest, highest, total, transposed)
     fast = True
     current, following = residual, scratch
     n_steps = 0
@@ -170,7 +170,7 @@ def fixed_point_steps(
             total += abs(after)
             lowest = min(lowest, after)
             highest = max(highest, after)
-        before, size = size, _size(lowest, highest, total, distribution)
+        before, size = size, _size(lowest, highest, total, transposed)
         fast = size < FAST_STEP * before
         current, following = following, current
         n_steps += 1
@@ -190,7 +190,7 @@ def bicgstab(
     work: FloatArray,
     target: float,
     max_products: int,
-    distribution: bool,
+    transposed: bool,
 ) -> float:
     """Solve (I − W) correction = residual by van der Vorst's BiCGStab, from zero, until the size is ``target``.
 
@@ -208,18 +208,18 @@ def bicgstab(
         solution[row], left[row], shadow[row], direction[row] = 0.0, value, value, value
         rho += value * value
         largest = max(largest, abs(value))
-    limit = MOST_GROWTH * largest * (left.size if distribution else 1)
+    limit = MOST_GROWTH * largest * (left.size if transposed else 1)
     size = np.inf
     for _ in range(max_products // 2):
         if alone:
             step = direction
         else:
-            approximate_solution(*chain, basins, direction, step, distribution)
+            approximate_solution(*chain, basins, direction, step, transposed)
         along = _product(*chain, step, image, shadow)
         alpha = rho / along if along != 0 else np.inf
         if not np.isfinite(alpha):
             return np.inf
-        size = _shrink(left, image, alpha, distribution)
+        size = _shrink(left, image, alpha, transposed)
         if size <= target:
             for row in range(left.size):
                 solution[row] += alpha * step[row]
@@ -227,7 +227,7 @@ def bicgstab(
         if alone:
             second_step = left
         else:
-            approximate_solution(*chain, basins, left, second_step, distribution)
+            approximate_solution(*chain, basins, left, second_step, transposed)
         overlap, norm, before, after = _product_with_sums(*chain, second_step, second_image, left, shadow)
         omega = overlap / norm if norm > 0 else 0.0
         rho_next = before - omega * after
@@ -241,7 +241,7 @@ def bicgstab(
             total += abs(value)
             lowest = min(lowest, value)
             highest = max(highest, value)
-        size = _size(lowest, highest, total, distribution)
+        size = _size(lowest, highest, total, transposed)
         if size <= target:
             break
         if not np.isfinite(beta) or rho_next == 0 or size > limit:
@@ -297,7 +297,7 @@ def _product_with_sums(
 
 
 @jit
-def _shrink(left: FloatArray, image: FloatArray, length: float, distribution: bool) -> float:
+def _shrink(left: FloatArray, image: FloatArray, length: float, transposed: bool) -> float:
     """Take ``length`` times ``image`` from ``left``; return the size of what is left."""
     lowest, highest, total = np.inf, -np.inf, 0.0
     for row in range(left.size):
@@ -306,7 +306,7 @@ def _shrink(left: FloatArray, image: FloatArray, length: float, distribution: bo
         total += abs(value)
         lowest = min(lowest, value)
         highest = max(highest, value)
-    return _size(lowest, highest, total, distribution)
+    return _size(lowest, highest, total, transposed)
 
 
 @jit
@@ -318,7 +318,7 @@ def gauss_seidel(
     correction: FloatArray,
     target: float,
     max_sweeps: int,
-    distribution: bool,
+    transposed: bool,
 ) -> None:
     """Sweep correction = offset + W correction in place, forwards and backwards in turn.
 
@@ -337,5 +337,5 @@ def gauss_seidel(
             correction[row] = value
             total += change
             largest = max(largest, change)
-        if (total if distribution else 2 * largest) <= target:
+        if (total if transposed else 2 * largest) <= target:
             return

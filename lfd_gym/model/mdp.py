@@ -15,8 +15,7 @@ This module and the planner it calls are the only places where that normalisatio
 
 from __future__ import annotations
 
-import operator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -25,27 +24,22 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from lfd_gym.model import planning
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.planning import Plan
-from lfd_gym.model.transitions import TransitionTable, canonical_transitions, table_transitions
+from lfd_gym.model.transitions import TransitionTable
 from lfd_gym.validation import FloatArray, IntArray, discount_factor, distribution, finite_array, policy_array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, init=False, repr=False)
 class FiniteMDP:
-    """A finite MDP without a cost: transitions, initial distribution and discount.
+    """A finite MDP without a cost: `FiniteDynamics` and a discount.
 
     Parameters
     ----------
-    transitions
-        (S·A, S) sparse or dense array, or a dense (S, A, S) array. Stored as CSR in canonical form; rows are rescaled
-        to sum to one to rounding.
-    initial_distribution
-        (S,) distribution of the first state.
+    transitions, initial_distribution, absorbing_state
+        As for `FiniteDynamics`.
     discount
         γ in (0, 1).
-    absorbing_state
-        The state that stands for "the episode has ended", if there is one. Every action must keep it in place.
-        Costs there must be zero by convention; ``from_env`` adds it as the last state.
 
     Examples
     --------
@@ -60,81 +54,65 @@ class FiniteMDP:
     0.555556
     """
 
-    transitions: sp.csr_array
-    initial_distribution: FloatArray
+    dynamics: FiniteDynamics
     discount: float
-    absorbing_state: int | None = None
-    n_states: int = field(init=False)
-    n_actions: int = field(init=False)
 
-    def __post_init__(self) -> None:
-        transitions = canonical_transitions(self.transitions)
-        n_pairs, n_states = transitions.shape
-        initial = distribution("initial_distribution", self.initial_distribution, n_states)
-        initial.flags.writeable = False
-        self._set("transitions", transitions)
-        self._set("n_states", n_states)
-        self._set("n_actions", n_pairs // n_states)
-        self._set("initial_distribution", initial)
-        self._set("discount", discount_factor("discount", self.discount))
-        if self.absorbing_state is not None:
-            self._set("absorbing_state", operator.index(self.absorbing_state))
-            self._check_absorbing(self.absorbing_state)
+    def __init__(
+        self,
+        transitions: sp.csr_array | ArrayLike,
+        initial_distribution: ArrayLike,
+        discount: float,
+        absorbing_state: int | None = None,
+    ) -> None:
+        self._wrap(FiniteDynamics(transitions, initial_distribution, absorbing_state), discount)  # type: ignore[arg-type]
 
-    def _set(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
+    def _wrap(self, dynamics: FiniteDynamics, discount: float) -> None:
+        object.__setattr__(self, "dynamics", dynamics)
+        object.__setattr__(self, "discount", discount_factor("discount", discount))
 
-    def _check_absorbing(self, state: int) -> None:
-        if not 0 <= state < self.n_states:
-            raise ValueError(f"absorbing_state must be a state in [0, {self.n_states}), got {state}")
-        for action in range(self.n_actions):
-            row = self.transitions[[state * self.n_actions + action], :]
-            if row.nnz != 1 or row.indices[0] != state:
-                raise ValueError(f"absorbing_state {state} must stay in place, but action {action} can leave it")
+    @property
+    def transitions(self) -> sp.csr_array:
+        """P, (S·A, S)."""
+        return self.dynamics.transitions
+
+    @property
+    def initial_distribution(self) -> FloatArray:
+        """ν₀, (S,)."""
+        return self.dynamics.initial_distribution
+
+    @property
+    def absorbing_state(self) -> int | None:
+        """The state that stands for the end, if there is one."""
+        return self.dynamics.absorbing_state
+
+    @property
+    def n_states(self) -> int:
+        """S."""
+        return self.dynamics.n_states
+
+    @property
+    def n_actions(self) -> int:
+        """A."""
+        return self.dynamics.n_actions
 
     # -- construction -------------------------------------------------------------------------------------------------
 
     @classmethod
-    def from_dict(
-        cls,
-        table: TransitionTable,
-        initial_distribution: ArrayLike,
-        discount: float,
-    ) -> FiniteMDP:
-        """Build from Gymnasium's toy_text table, ``P[s][a] = [(probability, next_state, reward, terminated), …]``.
+    def of(cls, dynamics: FiniteDynamics, discount: float) -> FiniteMDP:
+        """Return ``dynamics`` with a discount; the arrays are shared."""
+        mdp = cls.__new__(cls)
+        mdp._wrap(dynamics, discount)
+        return mdp
 
-        Duplicate successors are summed. A transition flagged ``terminated`` leads to one absorbing state, added as the
-        last state if there is any such transition: in Taxi and CliffWalking the table itself goes on after the end.
-        """
-        transitions, ends = table_transitions(table)
-        n_states = transitions.shape[1] - int(ends)
-        initial = finite_array("initial_distribution", initial_distribution, (n_states,))
-        if ends:
-            initial = np.append(initial, 0.0)
-        return cls(transitions, initial, discount, absorbing_state=n_states if ends else None)
+    @classmethod
+    def from_dict(cls, table: TransitionTable, initial_distribution: ArrayLike, discount: float) -> FiniteMDP:
+        """Build from a toy_text table, see `FiniteDynamics.from_table`."""
+        return cls.of(FiniteDynamics.from_table(table, initial_distribution), discount)
 
     @classmethod
     def from_env(cls, env: gym.Env[Any, Any], discount: float) -> FiniteMDP:
-        """Build from a tabular environment: one of ours, or one with toy_text's ``P`` and ``initial_state_distrib``.
-
-        Time limits are not part of the model: they cut what is recorded, they do not end the process.
-        """
-        source: Any = env.unwrapped
-        if hasattr(source, "transitions") and hasattr(source, "initial_distribution"):
-            return cls(
-                source.transitions, source.initial_distribution, discount, getattr(source, "absorbing_state", None)
-            )
-        if hasattr(source, "P") and hasattr(source, "initial_state_distrib"):
-            if getattr(source, "fickle_passenger", False):
-                raise ValueError(
-                    f"env {env} has fickle passengers, who change their minds outside its transition table"
-                )
-            return cls.from_dict(source.P, source.initial_state_distrib, discount)
-        raise TypeError(
-            f"env {env} has no transition table: a tabular environment offers `transitions` and `initial_distribution` "
-            "(as lfd_gym's environments do) or `P` and `initial_state_distrib` (as Gymnasium's toy_text does). "
-            "For environments without one, use lfd_gym.as_generative_model."
-        )
+        """Build from a tabular environment, see `FiniteDynamics.from_env`."""
+        return cls.of(FiniteDynamics.from_env(env), discount)
 
     # -- operators ----------------------------------------------------------------------------------------------------
 

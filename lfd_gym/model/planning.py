@@ -140,7 +140,7 @@ class _Planner:
         self.residual = np.empty(n_states)
         index = self.rows[1].dtype
         self.chain = (np.zeros(n_states + 1, dtype=index), np.empty(n_nonzeros, dtype=index), np.empty(n_nonzeros))
-        self.system = ChainSolver(discount, n_states, distribution=False)
+        self.system = ChainSolver(discount, n_states, transposed=False)
         self.n_improvements = 0
         if initial_values is not None and np.ptp(initial_values) > 0:
             self.values = initial_values.copy()

@@ -52,7 +52,7 @@ def _points_of_grid(size: int, n_iterations: int, discount: float) -> Iterator[G
     env = gym.make("lfd_gym/StochasticGridworld-v0", size=size, cost_seed=0)
     source: Any = env.unwrapped
     mdp = FiniteMDP.from_env(env, discount)
-    model = TabularModel.from_mdp(mdp)
+    model = TabularModel.of(mdp)
     # Values of costs in [−1, 1] lie in the box of half-width 1: no need to plan for the radius.
     problem = SaddlePointProblem.from_simulator(
         source.cost_features,

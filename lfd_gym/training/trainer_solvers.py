@@ -75,7 +75,7 @@ class Apprenticeship:
     """What a solver is given: the expert's estimated expected costs, the simulator, and the model if it is known."""
 
     cost_features: FloatArray | CostRows
-    expert_feature_expectations: FloatArray
+    expert_features: FloatArray
     discount: float
     model: GenerativeModel
     mdp: FiniteMDP | None
@@ -105,7 +105,7 @@ class Apprenticeship:
             return SaddlePointProblem.linear(
                 mdp,
                 costs,
-                self.expert_feature_expectations,
+                self.expert_features,
                 occupancy_features=phi,
                 value_features=psi,
                 value_radius="auto" if chosen.value_radius is None else chosen.value_radius,
@@ -117,10 +117,10 @@ class Apprenticeship:
             if domain != "box":
                 raise ValueError("value_radius must be given for the ball when the model is not known")
             # |V| ≤ max |c_w|, so this box holds the values of every cost if the features do not overlap.
-            radius = 1.0 if self.cost_class == "simplex" else float(np.sqrt(self.expert_feature_expectations.size))
+            radius = 1.0 if self.cost_class == "simplex" else float(np.sqrt(self.expert_features.size))
         return SaddlePointProblem.from_simulator(
             self.cost_features,
-            self.expert_feature_expectations,
+            self.expert_features,
             occupancy_features=phi,
             value_features=psi,
             discount=self.discount,
@@ -181,9 +181,7 @@ def cutting_plane(problem: Apprenticeship, n_iterations: int | None, rng: np.ran
     """Solve exactly on the known model; an iteration is a planner call."""
     mdp, costs = problem.known("cutting_plane")
     limit: dict[str, Any] = {} if n_iterations is None else {"max_planner_calls": n_iterations}
-    solution = solve_cutting_plane(
-        mdp, costs, problem.expert_feature_expectations, cost_class=problem.cost_class, **limit
-    )
+    solution = solve_cutting_plane(mdp, costs, problem.expert_features, cost_class=problem.cost_class, **limit)
     facts = {
         "apprentice_value": solution.apprentice_value,
         "gap": solution.gap,
@@ -200,7 +198,7 @@ def plug_in(problem: Apprenticeship, n_iterations: int | None, rng: np.random.Ge
     found = solve_plug_in(
         problem.model,
         costs,
-        problem.expert_feature_expectations,
+        problem.expert_features,
         problem.discount,
         draws_per_pair,
         rng,

@@ -54,7 +54,7 @@ def true_distance(problem, policy, expert):
 def test_exact_certificates_hold(case):
     """All of a certificate's bounds against the truth, when ρ̂ is as wrong as its radius allows."""
     exact_problem, _, rng = case
-    true_expert = exact_problem.expert_feature_expectations
+    true_expert = exact_problem.expert_features
     radius = 0.3 * rng.random()
     estimate = np.clip(true_expert + rng.choice([-radius, radius], size=true_expert.size), -1, 1)
     problem = SaddlePointProblem(
@@ -91,7 +91,7 @@ def test_exact_certificate_of_a_solved_problem_is_tight():
     solution = solve_primal_dual_hybrid(problem, tolerance=1e-7)
     weights = solution.occupancy_weights, solution.value_weights, solution.cost_weights
     certificate = certify(problem, *weights, expert_radius=exactly_known, delta=0.1)
-    best = apprentice(problem.mdp, problem.cost_features, problem.expert_feature_expectations)
+    best = apprentice(problem.mdp, problem.cost_features, problem.expert_features)
     assert certificate.cost_distance_bound == certificate.cost_distance
     np.testing.assert_allclose(certificate.cost_distance, best.value, atol=1e-5)
     assert certificate.excess_bound < 1e-4
@@ -107,7 +107,7 @@ def test_cost_ball_uses_the_euclidean_radius():
     point = random_point(problem, rng)
     certificate = certify(problem, *point, expert_radius=lambda delta: 0.1, delta=0.1)
     occupancy = problem.mdp.occupancy(problem.policy(point[0])).ravel()
-    difference = problem.cost_features.T @ occupancy - problem.expert_feature_expectations
+    difference = problem.cost_features.T @ occupancy - problem.expert_features
     # The worst vector of the cube of half-width 0.1 around the difference.
     assert certificate.cost_distance_bound == pytest.approx(np.linalg.norm(np.abs(difference) + 0.1))
     assert certificate.residual_bound == pytest.approx(certificate.residual + 2 * np.sqrt(3) * 0.1)
@@ -123,7 +123,7 @@ def test_the_radius_is_asked_at_its_share_of_delta():
 
     point = random_point(problem, rng)
     certify(problem, *point, expert_radius=radius, delta=0.06)
-    model = TabularModel.from_mdp(problem.mdp)
+    model = TabularModel.of(problem.mdp)
     certify_from_samples(
         problem, model, *point, expert_radius=radius, delta=0.06, rng=rng, n_rollouts=10, n_samples=10, n_per_column=2
     )
@@ -134,7 +134,7 @@ def test_the_radius_is_asked_at_its_share_of_delta():
 @pytest.mark.parametrize("cost_class", ["simplex", "ball"])
 def test_sampled_residual_bounds_the_residual_and_shrinks(value_domain, cost_class):
     problem, rng = small_problem(3, cost_class=cost_class, value_domain=value_domain)
-    model = TabularModel.from_mdp(problem.mdp)
+    model = TabularModel.of(problem.mdp)
     failures, previous = 0, np.inf
     for n in (1_000, 30_000):
         bounds = []
@@ -154,7 +154,7 @@ def test_sampled_residual_bounds_the_residual_and_shrinks(value_domain, cost_cla
 def test_sampled_residual_is_consistent():
     """With many draws the estimate is the residual: every term has the right sign and weight."""
     problem, rng = small_problem(4)
-    model = TabularModel.from_mdp(problem.mdp)
+    model = TabularModel.of(problem.mdp)
     point = random_point(problem, rng)
     sampled = sample_residual(problem, model, *point, n_samples=400_000, n_per_column=100_000, delta=0.1, rng=rng)
     np.testing.assert_allclose(sampled.estimate, problem.saddle_point_residual(*point), atol=0.06)
@@ -163,7 +163,7 @@ def test_sampled_residual_is_consistent():
 def test_sampled_residual_of_features_that_are_only_functions():
     """The same problem described by callables gives the same bound as by tables, in distribution."""
     problem, rng = small_problem(5)
-    model = TabularModel.from_mdp(problem.mdp)
+    model = TabularModel.of(problem.mdp)
     point = random_point(problem, rng)
 
     class OneHot:
@@ -175,7 +175,7 @@ def test_sampled_residual_of_features_that_are_only_functions():
 
     functions = SaddlePointProblem.from_simulator(
         lambda observations, actions: problem.cost_features[observations * 2 + actions],
-        problem.expert_feature_expectations,
+        problem.expert_features,
         occupancy_features=problem.occupancy_features,
         value_features=OneHot(),
         discount=0.7,
@@ -191,7 +191,7 @@ def test_sampled_residual_of_features_that_are_only_functions():
 def test_certificates_from_samples_hold_as_often_as_they_say(cost_class):
     """Of π_θ, and of another policy; ρ̂ is exact here, so what may fail are the draws."""
     problem, rng = small_problem(6, cost_class=cost_class)
-    model = TabularModel.from_mdp(problem.mdp)
+    model = TabularModel.of(problem.mdp)
     failures, slack = 0, []
     for trial in range(40):
         point = random_point(problem, rng)
@@ -209,7 +209,7 @@ def test_certificates_from_samples_hold_as_often_as_they_say(cost_class):
             n_per_column=100,
         )
         played = problem.policy(point[0]) if policy is None else policy
-        truth = true_distance(problem, played, problem.expert_feature_expectations)
+        truth = true_distance(problem, played, problem.expert_features)
         failures += certificate.cost_distance_bound < truth
         failures += certificate.residual_bound < problem.saddle_point_residual(*point)
         slack.append(certificate.cost_distance_bound - truth)
@@ -275,7 +275,7 @@ def test_it_prints_as_a_short_table():
 @pytest.mark.parametrize("arguments", [{"n_samples": 0, "n_per_column": 2}, {"n_samples": 1, "n_per_column": 1}])
 def test_too_few_samples_are_refused(arguments):
     problem, rng = small_problem(9)
-    model = TabularModel.from_mdp(problem.mdp)
+    model = TabularModel.of(problem.mdp)
     with pytest.raises(ValueError, match="n_samples must be >= 1 and n_per_column >= 2"):
         sample_residual(problem, model, *random_point(problem, rng), **arguments, delta=0.1, rng=rng)
 

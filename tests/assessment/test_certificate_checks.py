@@ -32,7 +32,7 @@ def problem_of_two_costs(value_domain="ball", cost_class="simplex"):
 
 def certificates(problem, point, delta=0.1):
     """The three ways to certify a point, as functions without arguments."""
-    model, rng = TabularModel.from_mdp(problem.mdp), np.random.default_rng(0)
+    model, rng = TabularModel.of(problem.mdp), np.random.default_rng(0)
     radius = {"expert_radius": exactly_known, "delta": delta}
     return [
         lambda: certify(problem, *point, **radius),
@@ -98,7 +98,7 @@ def test_a_probability_of_failure_is_asked_for(delta):
 
 def demonstrations_of(mdp, costs, discount):
     policy = np.full((mdp.n_states, mdp.n_actions), 1 / mdp.n_actions)
-    demos = lfd.collect(TabularModel.from_mdp(mdp), policy, 20, 50, np.random.default_rng(1))
+    demos = lfd.collect(TabularModel.of(mdp), policy, 20, 50, np.random.default_rng(1))
     return feature_expectations(demos, costs, discount)
 
 
@@ -126,7 +126,7 @@ def test_an_expert_of_another_discount_is_refused():
 def test_costs_that_are_not_the_experts_are_refused(known, change, message):
     problem = problem_of_two_costs()
     expert = demonstrations_of(problem.mdp, problem.cost_features, 0.9)
-    model = problem.mdp if known else TabularModel.from_mdp(problem.mdp)
+    model = problem.mdp if known else TabularModel.of(problem.mdp)
     costs, rng = change(problem.cost_features), np.random.default_rng(0)
     with pytest.raises(ValueError, match=message):
         certify_policy(np.full((2, 2), 0.5), model, costs, expert, delta=0.1, rng=rng, n_rollouts=5)
@@ -175,7 +175,7 @@ def rng():
 
 
 POINT = [0.5, 0.5], [0.0, 0.0], [1.0]
-MODEL = TabularModel.from_mdp(ENDING)
+MODEL = TabularModel.of(ENDING)
 USERS = {
     "tabular problem": lambda costs: SaddlePointProblem.tabular(ENDING, costs, [0.1]),
     "problem": lambda costs: SaddlePointProblem(

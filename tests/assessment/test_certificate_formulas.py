@@ -50,7 +50,7 @@ class Recorder:
     """A model that keeps what was drawn from it."""
 
     def __init__(self, mdp):
-        self._model = TabularModel.from_mdp(mdp)
+        self._model = TabularModel.of(mdp)
         self.starts, self.steps = [], []
 
     def __getattr__(self, name):
@@ -88,7 +88,7 @@ def test_the_bound_of_the_sampled_residual_is_the_formula(value_domain, cost_cla
     psi, costs, rho = (
         problem.value_features.matrix.toarray(),
         problem.cost_features,
-        problem.expert_feature_expectations,
+        problem.expert_features,
     )
     values = psi @ lam
     [first], [(states, actions, after), columns] = model.starts, model.steps
@@ -131,7 +131,7 @@ def test_the_bound_of_the_sampled_residual_is_the_formula(value_domain, cost_cla
 @CLASSES
 def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
     problem, point = some_problem(cost_class=cost_class)
-    model, delta = TabularModel.from_mdp(problem.mdp), 0.06
+    model, delta = TabularModel.of(problem.mdp), 0.06
     draws = {"n_rollouts": 300, "n_samples": 100, "n_per_column": 10}
     asked = []
 
@@ -149,7 +149,7 @@ def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
     horizon = math.ceil(math.log(1e-3) / math.log(GAMMA))
     rollouts = lfd.collect(model, problem.policy(point[0]), 300, horizon, np.random.default_rng(5))
     ours = feature_expectations(rollouts, problem.cost_features, GAMMA)
-    difference = ours.values - problem.expert_feature_expectations
+    difference = ours.values - problem.expert_features
     bounds = [furthest_distance(difference, ours.radius(0.02) + radii, cost_class) for radii in (0, RADII)]
     np.testing.assert_allclose([known.cost_distance_bound, estimated.cost_distance_bound], bounds, rtol=1e-12)
     np.testing.assert_allclose(estimated.cost_distance, largest_over_class(difference, cost_class), rtol=1e-12)
@@ -170,7 +170,7 @@ def test_the_bounds_of_an_exact_certificate_are_the_formulas(cost_class):
     problem, point = some_problem(cost_class=cost_class)
     certificate = certify(problem, *point, expert_radius=lambda delta: delta * RADII, delta=0.5)
     occupancy = problem.mdp.occupancy(problem.policy(point[0])).ravel()
-    difference = problem.cost_features.T @ occupancy - problem.expert_feature_expectations
+    difference = problem.cost_features.T @ occupancy - problem.expert_features
     bound = furthest_distance(difference, RADII / 2, cost_class)
     np.testing.assert_allclose(certificate.cost_distance_bound, bound, rtol=1e-12)
     residual = problem.saddle_point_residual(*point) + largest_over_class(RADII, cost_class)
@@ -180,7 +180,7 @@ def test_the_bounds_of_an_exact_certificate_are_the_formulas(cost_class):
 @CLASSES
 def test_the_bounds_of_a_policys_certificate_are_the_formulas(cost_class):
     problem, _ = some_problem(cost_class=cost_class)
-    mdp, costs, model = problem.mdp, problem.cost_features, TabularModel.from_mdp(problem.mdp)
+    mdp, costs, model = problem.mdp, problem.cost_features, TabularModel.of(problem.mdp)
     rng = np.random.default_rng(2)
     expert = feature_expectations(lfd.collect(model, random_policy(mdp, rng), 150, 20, rng), costs, GAMMA)
     policy = random_policy(mdp, rng)

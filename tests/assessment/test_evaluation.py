@@ -80,7 +80,7 @@ def test_expert_and_random_score_one_and_zero(two_rooms):
 
 def test_only_feature_expectations_of_the_expert(two_rooms):
     mdp, costs = two_rooms
-    evaluation = evaluate(np.full((2, 2), 0.5), mdp, costs, expert_feature_expectations=[0.05])
+    evaluation = evaluate(np.full((2, 2), 0.5), mdp, costs, expert_features=[0.05])
     assert evaluation.true_gap == pytest.approx(0.2 - 0.05)
     assert evaluation.occupancy_distance is None
     assert evaluation.agreement is None
@@ -153,7 +153,7 @@ def test_predictors_are_tabulated_as_deterministic(two_rooms):
 
 def test_rollouts_agree_with_exact_values(frozen_lake):
     mdp, costs = frozen_lake
-    model = TabularModel.from_mdp(mdp)
+    model = TabularModel.of(mdp)
     rng = np.random.default_rng(1)
     policy = rng.dirichlet(np.ones(4), size=17)
     expert = mdp.optimal_policy(costs[:, 0])
@@ -178,7 +178,7 @@ def test_rollouts_of_a_deterministic_chain_are_exact_up_to_truncation():
     costs = np.array([[1.0], [0.0]])
     sampled = evaluate(
         np.ones((2, 1)),
-        TabularModel.from_mdp(chain),
+        TabularModel.of(chain),
         costs,
         discount=0.5,
         n_rollouts=3,
@@ -191,7 +191,7 @@ def test_rollouts_of_a_deterministic_chain_are_exact_up_to_truncation():
 
 def test_ended_rollouts_leave_no_truncation(two_rooms):
     ends = FiniteMDP(np.array([[[0.0, 1.0]], [[0.0, 1.0]]]), [1.0, 0.0], discount=0.9, absorbing_state=1)
-    model = TabularModel.from_mdp(ends)
+    model = TabularModel.of(ends)
     costs = lambda observations, actions: np.ones((len(observations), 1))  # noqa: E731
     result = evaluate(np.ones((2, 1)), model, costs, discount=0.9, n_rollouts=5, rng=np.random.default_rng(0))
     np.testing.assert_allclose(result.sampling.expected_costs, [[0.1, 0.1]])
@@ -199,7 +199,7 @@ def test_ended_rollouts_leave_no_truncation(two_rooms):
 
 def test_same_seed_same_rollouts(frozen_lake):
     mdp, costs = frozen_lake
-    model = TabularModel.from_mdp(mdp)
+    model = TabularModel.of(mdp)
 
     def run(seed):
         rng = np.random.default_rng(seed)
@@ -256,7 +256,7 @@ def test_deterministic_actions_of_arrays(two_rooms):
         ({"policy": np.array([[0.5, 0.6], [0.5, 0.5]])}, "sum to 1"),
         ({"cost_features": np.full((4, 1), 2.0)}, r"cost_features must lie in \[-1, 1\]"),
         ({"cost_features": lambda x, a: x}, "must be an .* array when the model is a FiniteMDP"),
-        ({"expert": np.eye(2), "expert_feature_expectations": [0.0]}, "either expert or"),
+        ({"expert": np.eye(2), "expert_features": [0.0]}, "either expert or"),
         ({"cost_class": "box"}, "cost_class must be one of"),
         ({"model": TabularModel(np.ones((1, 1)), [1.0])}, "needs discount and rng"),
     ],

@@ -42,7 +42,7 @@ PAPER = {"value_domain": "ball", "cost_class": "simplex", **SMALL}
 
 def gap(problem, policy):
     """δ_C(π, π_E), from the exact occupancy of π."""
-    difference = problem.cost_features.T @ problem.mdp.occupancy(policy).ravel() - problem.expert_feature_expectations
+    difference = problem.cost_features.T @ problem.mdp.occupancy(policy).ravel() - problem.expert_features
     return difference.max() if problem.cost_class == "simplex" else np.linalg.norm(difference)
 
 
@@ -57,7 +57,7 @@ def violation(problem, theta):
 @given(saddle_point_problems(cost_class="simplex", **SMALL))
 def test_proposition_4(case):
     problem, _, rng = case
-    exact = apprentice(problem.mdp, problem.cost_features, problem.expert_feature_expectations)
+    exact = apprentice(problem.mdp, problem.cost_features, problem.expert_features)
     theta, lam, w = random_point(problem, rng)
     excess = gap(problem, problem.policy(theta)) - exact.value
     residual = problem.saddle_point_residual(theta, lam, w)
@@ -67,7 +67,7 @@ def test_proposition_4(case):
     # The factors of the point are never worse than those of the proposition.
     assert point.total <= strong.total + 1e-9
     # "In particular": for each true cost in the class.
-    for cost, expert in zip(problem.cost_features.T, problem.expert_feature_expectations, strict=True):
+    for cost, expert in zip(problem.cost_features.T, problem.expert_features, strict=True):
         true_excess = problem.mdp.expected_cost(problem.policy(theta), cost) - expert
         assert true_excess <= residual + strong.total + exact.value + 1e-6
 
@@ -109,10 +109,10 @@ def test_corollary_2(case):
     """The residual may be replaced by L_r(θ, λ_θ, e_i) − L_r(θ*, λ, w), which is never larger."""
     problem, _, rng = case
     mdp, costs = problem.mdp, problem.cost_features
-    exact = apprentice(mdp, costs, problem.expert_feature_expectations)
+    exact = apprentice(mdp, costs, problem.expert_features)
     theta, lam, w = random_point(problem, rng)
     policy = problem.policy(theta)
-    worst = np.argmax(costs.T @ mdp.occupancy(policy).ravel() - problem.expert_feature_expectations)
+    worst = np.argmax(costs.T @ mdp.occupancy(policy).ravel() - problem.expert_features)
     nearest_theta = nearest_occupancy(problem, exact.occupancy)
     nearest_lam = nearest_values(problem, mdp.value_function(policy, costs[:, worst]))
     tighter = problem.lagrangian(theta, nearest_lam.weights, np.eye(problem.n_costs)[worst]) - problem.lagrangian(
@@ -142,7 +142,7 @@ def coherent_cases(draw):
     )
     problem = SaddlePointProblem(
         problem.cost_features,
-        problem.expert_feature_expectations,
+        problem.expert_features,
         problem.occupancy_features,
         problem.value_features,
         problem.discount,
@@ -154,7 +154,7 @@ def coherent_cases(draw):
     assume(coherence_ratio(problem, theta) >= 2)
     reduced = solve_primal_dual_hybrid(problem, tolerance=1e-7, max_iterations=40_000)
     assume(reduced.status == "converged")
-    exact = apprentice(problem.mdp, problem.cost_features, problem.expert_feature_expectations)
+    exact = apprentice(problem.mdp, problem.cost_features, problem.expert_features)
     return problem, expert, (theta, lam, w), reduced, exact
 
 
@@ -170,7 +170,7 @@ def test_proposition_5_and_corollary_4(case):
         bound = 2 * residual + terms.total + offset
         paper = 3 * residual + terms.total + terms.value_factor * terms.value_error + offset
         assert bound <= paper + 1e-9
-        for cost, target in zip(problem.cost_features.T, problem.expert_feature_expectations, strict=True):
+        for cost, target in zip(problem.cost_features.T, problem.expert_features, strict=True):
             assert problem.mdp.expected_cost(policy, cost) - target <= bound + 1e-5
 
 
@@ -203,13 +203,13 @@ def test_lemma_3(mdp, seed, mixing):
 def test_lemma_4(case):
     """With one ‖T_γ μ_θ − ν₀‖₁ where the paper has two: its λ₀ may be 0."""
     problem, _, rng = case
-    exact = apprentice(problem.mdp, problem.cost_features, problem.expert_feature_expectations)
+    exact = apprentice(problem.mdp, problem.cost_features, problem.expert_features)
     theta, lam, w = random_point(problem, rng)
     flow_error = np.abs(violation(problem, theta)).sum()
     occupancy_term = problem.occupancy_shift * nearest_occupancy(problem, exact.occupancy).error
     bound = problem.saddle_point_residual(theta, lam, w) + flow_error + occupancy_term + exact.value
     policy = problem.policy(theta)
-    for cost, target in zip(problem.cost_features.T, problem.expert_feature_expectations, strict=True):
+    for cost, target in zip(problem.cost_features.T, problem.expert_features, strict=True):
         assert problem.mdp.expected_cost(policy, cost) - target <= bound + 1e-6
 
 
@@ -234,7 +234,7 @@ def test_lemma_6(case, seed):
     apprentice_policy = policy_from_occupancy(exact.occupancy.reshape(mdp.n_states, mdp.n_actions))
     problem = SaddlePointProblem(
         cost_features=costs,
-        expert_feature_expectations=expert,
+        expert_features=expert,
         occupancy_features=policy_occupancies(mdp, [random_policy(mdp, rng), apprentice_policy]),
         value_features=optimal_values(mdp, (costs @ exact.cost_weights)[:, None]),
         discount=mdp.discount,

@@ -85,7 +85,7 @@ def test_abbeel_ng_on_random_models(problem, seed):
     mdp, costs = problem
     rng = np.random.default_rng(seed)
     policy = random_policy(mdp, rng)
-    demos = lfd.collect(lfd.TabularModel.from_mdp(mdp), policy, 5, 30, rng)
+    demos = lfd.collect(lfd.TabularModel.of(mdp), policy, 5, 30, rng)
     env = gym.make("lfd_gym/StochasticGridworld-v0", size=2)  # not used: the model is known
     task = Task(demos, env, mdp.discount, costs, mdp)
     result = learn("abbeel_ng", task, variant="max_margin", tolerance=1e-5)

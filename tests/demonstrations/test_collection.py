@@ -50,7 +50,7 @@ class CountdownEnv(gym.Env):
 @given(finite_mdps(), st.integers(0, 2**32 - 1))
 def test_only_possible_steps(mdp, seed):
     policy = random_policy(mdp, np.random.default_rng(seed))
-    demos = collect(TabularModel.from_mdp(mdp), policy, 20, 15, np.random.default_rng(seed))
+    demos = collect(TabularModel.of(mdp), policy, 20, 15, np.random.default_rng(seed))
     assert demos.lengths.tolist() == [15] * 20
     assert (demos.truncated & ~demos.terminated).all()
     before, actions = demos.acted_on, demos.actions
@@ -65,7 +65,7 @@ def test_frequencies_are_those_of_the_policy_and_the_model():
     rng = np.random.default_rng(5)
     mdp = FiniteMDP(rng.dirichlet(np.ones(4), size=(4, 3)), rng.dirichlet(np.ones(4)), discount=0.9)
     policy = rng.dirichlet(np.ones(3), size=4)
-    demos = collect(TabularModel.from_mdp(mdp), policy, 20_000, 10, rng)
+    demos = collect(TabularModel.of(mdp), policy, 20_000, 10, rng)
     before, actions = demos.acted_on, demos.actions
     after = demos.observations[np.arange(demos.n_transitions) + demos.trajectory_indices + 1]
     first = np.bincount(demos.observations[::11], minlength=4)
@@ -91,7 +91,7 @@ def test_the_streams_of_the_kernel_are_uniform_and_uncorrelated():
 def test_trajectories_end_in_the_absorbing_state():
     mdp = chain_mdp()
     forward = np.tile([1.0, 0.0], (6, 1))
-    demos = collect(TabularModel.from_mdp(mdp), forward, 500, 8, np.random.default_rng(0))
+    demos = collect(TabularModel.of(mdp), forward, 500, 8, np.random.default_rng(0))
     assert 0 < demos.terminated.sum() < 500
     assert (demos.terminated != demos.truncated).all()
     assert demos.horizon == 8
@@ -113,7 +113,7 @@ def test_a_trajectory_may_end_before_it_begins():
 
 
 def test_same_generator_same_trajectories():
-    model, policy = TabularModel.from_mdp(chain_mdp()), np.full((6, 2), 0.5)
+    model, policy = TabularModel.of(chain_mdp()), np.full((6, 2), 0.5)
     demos = collect(model, policy, 30, 20, np.random.default_rng(7))
     assert demos == collect(model, policy, 30, 20, np.random.default_rng(7))
     assert demos != collect(model, policy, 30, 20, np.random.default_rng(8))
@@ -121,7 +121,7 @@ def test_same_generator_same_trajectories():
 
 
 def test_blocks_do_not_show(monkeypatch):
-    model, policy = TabularModel.from_mdp(chain_mdp()), np.full((6, 2), 0.5)
+    model, policy = TabularModel.of(chain_mdp()), np.full((6, 2), 0.5)
     whole = collect(model, policy, 25, 20, np.random.default_rng(1))
     monkeypatch.setattr("lfd_gym.demonstrations.collection._BLOCK", 150)  # seven trajectories at a time
     assert collect(model, policy, 25, 20, np.random.default_rng(1)) == whole
@@ -149,7 +149,7 @@ class Probabilities:
 
 
 def test_predict_is_asked_in_batches_and_the_flag_is_passed_on():
-    model = TabularModel.from_mdp(chain_mdp(stay=0.0))
+    model = TabularModel.of(chain_mdp(stay=0.0))
     policy = GreedyPredictor()
     demos = collect(model, policy, 40, 12, np.random.default_rng(0), deterministic=True)
     assert not demos.actions.any()
@@ -162,7 +162,7 @@ def test_predict_is_asked_in_batches_and_the_flag_is_passed_on():
 
 
 def test_a_policy_that_says_its_probabilities_is_drawn_from():
-    model = TabularModel.from_mdp(chain_mdp())
+    model = TabularModel.of(chain_mdp())
     demos = collect(model, Probabilities(), 2000, 10, np.random.default_rng(0))
     assert demos == collect(model, np.tile([0.25, 0.75], (6, 1)), 2000, 10, np.random.default_rng(0))
     stepwise = collect(as_generative_model(gym.make("CartPole-v1")), Probabilities(), 20, 30, np.random.default_rng(0))
@@ -171,7 +171,7 @@ def test_a_policy_that_says_its_probabilities_is_drawn_from():
 
 def test_a_callable_gives_what_its_table_gives():
     mdp = chain_mdp()
-    model, rng = TabularModel.from_mdp(mdp), np.random.default_rng
+    model, rng = TabularModel.of(mdp), np.random.default_rng
     policy = np.eye(2)[[0, 0, 1, 0, 0, 0]]
     by_table = collect(model, policy, 20_000, 6, rng(0))
     by_callable = collect(model, lambda states: policy[states].argmax(axis=1), 20_000, 6, rng(1))
@@ -205,7 +205,7 @@ def test_a_callable_gives_what_its_table_gives():
 def test_wrong_arguments_are_named(policy, settings, error, message):
     settings = {"n_trajectories": 4, "horizon": 5} | settings
     with pytest.raises(error, match=message):
-        collect(TabularModel.from_mdp(chain_mdp()), policy, rng=np.random.default_rng(0), **settings)
+        collect(TabularModel.of(chain_mdp()), policy, rng=np.random.default_rng(0), **settings)
 
 
 # -- models without tables --------------------------------------------------------------------------------------------
@@ -330,7 +330,7 @@ def test_a_bar_shows_after_a_second_on_a_terminal_only(policy, monkeypatch, caps
             settings["bar"] = self
 
     monkeypatch.setattr(module, "tqdm", RecordingBar)
-    collect(TabularModel.from_mdp(chain_mdp()), policy, 9, 30, np.random.default_rng(0))
+    collect(TabularModel.of(chain_mdp()), policy, 9, 30, np.random.default_rng(0))
     assert (bars[0]["delay"], bars[0]["disable"]) == (1, None)
     assert 0 < bars[0]["bar"].n <= bars[0]["total"]
     assert "collecting" in capsys.readouterr().err

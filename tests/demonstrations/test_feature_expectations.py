@@ -62,7 +62,7 @@ def test_by_hand():
 def test_array_and_callable_agree_with_an_independent_sum(problem, seed):
     mdp, costs = problem
     rng = np.random.default_rng(seed)
-    demos = collect(TabularModel.from_mdp(mdp), random_policy(mdp, rng), 5, 12, rng)
+    demos = collect(TabularModel.of(mdp), random_policy(mdp, rng), 5, 12, rng)
     by_array = feature_expectations(demos, costs, mdp.discount)
     by_callable = feature_expectations(demos, lambda x, a: costs[x * mdp.n_actions + a], mdp.discount)
     np.testing.assert_array_equal(by_array.trajectory_values, by_callable.trajectory_values)
@@ -77,7 +77,7 @@ def test_many_long_trajectories_give_the_exact_values(problem, seed):
     mdp, costs = problem
     rng = np.random.default_rng(seed)
     policy = random_policy(mdp, rng)
-    demos = collect(TabularModel.from_mdp(mdp), policy, 2000, 200, rng)
+    demos = collect(TabularModel.of(mdp), policy, 2000, 200, rng)
     estimate = feature_expectations(demos, costs, mdp.discount)
     truth = costs.T @ mdp.occupancy(policy).ravel()
     spread = estimate.trajectory_values.std(axis=0) / np.sqrt(2000)
@@ -97,7 +97,7 @@ def test_blocks_do_not_show(monkeypatch):
 def test_rescaling_mends_what_the_paper_drops():
     """At γ = 0.99 and 200 actions the paper's estimate misses 13 % of a constant cost; rescaling misses nothing."""
     mdp = FiniteMDP(np.ones((1, 1, 1)), [1.0], discount=0.99)
-    demos = collect(TabularModel.from_mdp(mdp), np.ones((1, 1)), 3, 200, np.random.default_rng(0))
+    demos = collect(TabularModel.of(mdp), np.ones((1, 1)), 3, 200, np.random.default_rng(0))
     paper = feature_expectations(demos, [[1.0]], 0.99)
     rescaled = feature_expectations(demos, [[1.0]], 0.99, truncation="rescale")
     assert 1 - paper.values[0] == pytest.approx(0.99**200)
@@ -185,7 +185,7 @@ def test_coverage(case):
     rng = np.random.default_rng(3)
     policy = rng.dirichlet(np.ones(mdp.n_actions), size=mdp.n_states)
     truth = costs.T @ mdp.occupancy(policy).ravel()
-    demos = collect(TabularModel.from_mdp(mdp), policy, 1000 * m, horizon, rng)
+    demos = collect(TabularModel.of(mdp), policy, 1000 * m, horizon, rng)
     all_at_once = feature_expectations(demos, costs, mdp.discount)
     covered = collections.Counter()
     for k in range(1000):
@@ -208,7 +208,7 @@ def test_the_radius_is_not_absurdly_wide():
     """On a fair coin Hoeffding's radius is within 1.6 times the true 90 % quantile of the error; half of it fails."""
     mdp, costs, m, horizon = cases()["coin, many"]
     rng = np.random.default_rng(0)
-    everything = collect(TabularModel.from_mdp(mdp), np.ones((2, 1)), 1000 * m, horizon, rng)
+    everything = collect(TabularModel.of(mdp), np.ones((2, 1)), 1000 * m, horizon, rng)
     sums = feature_expectations(everything, costs[:, :1], 0.9).trajectory_values.reshape(1000, m)
     errors = np.abs(sums.mean(axis=1))  # the truth is 0
     estimate = feature_expectations(everything.select(range(m)), costs[:, :1], 0.9)
@@ -221,7 +221,7 @@ def test_the_radius_is_not_absurdly_wide():
 def test_the_radius_is_the_formula():
     mdp, costs, m, horizon = cases()["mixing"]
     rng = np.random.default_rng(0)
-    demos = collect(TabularModel.from_mdp(mdp), np.full((4, 2), 0.5), m, horizon, rng)
+    demos = collect(TabularModel.of(mdp), np.full((4, 2), 0.5), m, horizon, rng)
     estimate = feature_expectations(demos, costs, 0.9)
     tail = 0.9**horizon
     hoeffding = (1 - tail) * math.sqrt(2 * math.log(2 * 3 / 0.09) / m) + tail  # nothing ends: all are cut
@@ -245,7 +245,7 @@ def test_best_is_never_much_worse_and_wins_with_many_trajectories():
     mdp, costs, _, horizon = cases()["mixing"]
     rng = np.random.default_rng(0)
     for m, winner in ((10, "hoeffding"), (20_000, "bernstein")):
-        demos = collect(TabularModel.from_mdp(mdp), np.full((4, 2), 0.5), m, horizon, rng)
+        demos = collect(TabularModel.of(mdp), np.full((4, 2), 0.5), m, horizon, rng)
         estimate = feature_expectations(demos, costs, 0.9)
         radii = {method: estimate.radius(0.1, method=method) for method in ("hoeffding", "bernstein", "best")}
         assert min(("hoeffding", "bernstein"), key=lambda method: radii[method].max()) == winner
@@ -255,7 +255,7 @@ def test_best_is_never_much_worse_and_wins_with_many_trajectories():
 
 def test_the_radius_shrinks_with_data_and_grows_with_confidence():
     mdp, costs, _, horizon = cases()["ending"]
-    demos = collect(TabularModel.from_mdp(mdp), np.full((3, 2), 0.5), 4000, horizon, np.random.default_rng(0))
+    demos = collect(TabularModel.of(mdp), np.full((3, 2), 0.5), 4000, horizon, np.random.default_rng(0))
     few, many = (feature_expectations(demos.select(range(m)), costs, 0.8) for m in (100, 4000))
     assert (many.radius(0.1) < few.radius(0.1)).all()
     assert (few.radius(0.01) > few.radius(0.1)).all()
@@ -305,7 +305,7 @@ def test_the_printed_numbers_do_not_give_a_quarter_of_epsilon():
     """A constant cost, no randomness: with the printed H the tail alone exceeds ε/4. The corrected H is enough."""
     eps, discount = 0.1, 0.9
     mdp = FiniteMDP(np.ones((1, 1, 1)), [1.0], discount)
-    model = TabularModel.from_mdp(mdp)
+    model = TabularModel.of(mdp)
     printed = math.ceil(math.log(2 / eps) / (1 - discount)) + 1  # H counts from 0
     for n_actions, enough in ((printed, False), (required_horizon(eps / 4, discount), True)):
         demos = collect(model, np.ones((1, 1)), 1, n_actions, np.random.default_rng(0))
@@ -320,7 +320,7 @@ def test_the_required_numbers_are_enough():
     rng = np.random.default_rng(0)
     policy = np.full((4, 2), 0.5)
     truth = costs.T @ mdp.occupancy(policy).ravel()
-    everything = collect(TabularModel.from_mdp(mdp), policy, 300 * m, horizon, rng)
+    everything = collect(TabularModel.of(mdp), policy, 300 * m, horizon, rng)
     sums = feature_expectations(everything, costs, 0.9).trajectory_values.reshape(300, m, 3)
     errors = np.abs(sums.mean(axis=1) - truth).max(axis=1)
     assert (errors <= 0.5).mean() >= 0.9

@@ -110,7 +110,7 @@ def test_rollout_columns_approach_the_occupancy_measure():
     rng = np.random.default_rng(0)
     mdp = FiniteMDP(rng.dirichlet(np.ones(4), size=8), rng.dirichlet(np.ones(4)), 0.7)
     policy = random_policy(mdp, rng)
-    model = TabularModel.from_mdp(mdp)
+    model = TabularModel.of(mdp)
     states, actions = [model.sample_initial(4000, rng)], []
     for _ in range(40):
         draws = rng.random(4000)

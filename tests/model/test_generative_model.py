@@ -80,7 +80,7 @@ def test_extreme_uniforms_stay_inside_the_row():
 @given(mdp=finite_mdps())
 @settings(max_examples=25, deadline=None)
 def test_model_of_a_random_mdp(mdp):
-    model = TabularModel.from_mdp(mdp)
+    model = TabularModel.of(mdp)
     assert isinstance(model, GenerativeModel)
     check_generative_model(model, mdp=mdp, n_draws=20_000)
     for pair in range(mdp.n_states * mdp.n_actions):
@@ -97,7 +97,7 @@ def two_states(absorbing_state=None):
 def test_constructor_and_from_mdp_agree():
     transitions, initial, _ = two_states()
     direct = TabularModel(transitions, initial, absorbing_state=1)
-    through = TabularModel.from_mdp(FiniteMDP(sp.csr_array(transitions.reshape(4, 2)), initial, 0.9, 1))
+    through = TabularModel.of(FiniteMDP(sp.csr_array(transitions.reshape(4, 2)), initial, 0.9, 1))
     states, actions = np.repeat([0, 0, 1], 100), np.repeat([0, 1, 0], 100)
     for model in (direct, through):
         assert (model.n_states, model.n_actions, model.absorbing_state) == (2, 2, 1)

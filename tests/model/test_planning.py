@@ -157,7 +157,7 @@ def test_chains_are_solved_to_the_tolerance(name, tolerance):
     initial = np.random.default_rng(0).dirichlet(np.full(mdp.n_states, 0.1))
     transposed = sp.csr_array(chain.T)
     states, bound = planning.solve_chain(
-        transposed, (1 - mdp.discount) * initial, mdp.discount, tolerance, distribution=True
+        transposed, (1 - mdp.discount) * initial, mdp.discount, tolerance, transposed=True
     )
     exact = spsolve(sp.csc_array(sp.eye_array(mdp.n_states) - mdp.discount * transposed), (1 - mdp.discount) * initial)
     assert bound <= tolerance

@@ -17,7 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import lfd_gym as lfd
 from lfd_gym.demonstrations.forms import as_demonstrations
-from lfd_gym.features.tiles import TileGrid
+from lfd_gym.policies.tiles import TileGrid
 
 DISCOUNT = 0.9
 
@@ -177,7 +177,7 @@ def test_solvers_agree(world, solver):
         trainer.policy,
         mdp,
         env.unwrapped.cost_features,
-        expert_feature_expectations=trainer.expert_features.values,
+        expert_features=trainer.expert_features.values,
     ).cost_distance
     exact = lfd.solve_cutting_plane(mdp, env.unwrapped.cost_features, trainer.expert_features.values)
     slack = {"plug_in": 0.01, "mirror_descent": 0.03}.get(solver, 1e-4)
@@ -364,7 +364,7 @@ def test_cartpole_with_tiles(pole, tmp_path):
     assert trainer.oracle_calls == 2500 * 64 * 2 + 1024
 
     rng = np.random.default_rng(1)
-    evaluate = {"expert_feature_expectations": trainer.expert_features.values, "discount": 0.95, "n_rollouts": 200}
+    evaluate = {"expert_features": trainer.expert_features.values, "discount": 0.95, "n_rollouts": 200}
     ours = lfd.evaluate(trainer.policy, trainer.model, standing_and_upright, rng=rng, **evaluate)
     uniform = lfd.TilePolicy(pole["value_features"].grid, np.full((16, 2), 0.5))
     random = lfd.evaluate(uniform, trainer.model, standing_and_upright, rng=rng, **evaluate)

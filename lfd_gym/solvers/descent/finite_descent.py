@@ -52,7 +52,7 @@ class FiniteOracle:
         self.tabular_columns = not isinstance(columns, FiniteOccupancyFeatures)
         self.arrays = ProblemArrays(
             *_cost_rows(costs),
-            expert=problem.expert_feature_expectations,
+            expert=problem.expert_features,
             columns=outcome_table(columns.table) if isinstance(columns, FiniteOccupancyFeatures) else empty_table(),
             transitions=outcome_table(model.transition_table),
             initial=outcome_table(model.initial_table),

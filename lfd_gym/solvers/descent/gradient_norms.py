@@ -34,7 +34,7 @@ def estimate_gradient_norms(
     slopes = _rows(problem, model.observe(model.sample_initial(N_DRAWS, rng))) - (
         _rows(problem, here) - problem.discount * _rows(problem, model.observe(successors))
     ) / (1 - problem.discount)
-    excess = problem.pair_costs(here, actions, model.is_absorbing(states)) - problem.expert_feature_expectations
+    excess = problem.pair_costs(here, actions, model.is_absorbing(states)) - problem.expert_features
     return GradientNorms(
         value=_mean_norm(slopes, batch_size) or 2 / (1 - problem.discount) / sqrt(N_DRAWS),
         cost=_mean_norm(excess, batch_size) or 2 * sqrt(problem.n_costs / N_DRAWS),

@@ -79,7 +79,7 @@ class SimulatedDescent:
         self._lambda[:] = self._project(lam + value_step * (starts - slopes[size:]).mean(axis=0))
         states, actions = problem.occupancy_features.sample(indices[1], self._rng)
         costs = problem.pair_costs(self.model.observe(states), actions, self.model.is_absorbing(states))
-        self._cost_ascent(steps.cost * (costs.mean(axis=0) - problem.expert_feature_expectations))
+        self._cost_ascent(steps.cost * (costs.mean(axis=0) - problem.expert_features))
 
     def _draw(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         """Draw (x, a) from the columns of Φ and y ~ P(·|x, a); return c(x, a) and (ψ_x − γψ_y)/(1−γ)."""

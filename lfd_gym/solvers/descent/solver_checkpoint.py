@@ -73,7 +73,7 @@ def fingerprint(problem: SaddlePointProblem, model: GenerativeModel) -> str:
     digest = hashlib.sha256()
     numbers = (problem.discount, problem.value_radius, problem.value_domain, problem.cost_class)
     _add_text(digest, repr(numbers))
-    _add_array(digest, problem.expert_feature_expectations)
+    _add_array(digest, problem.expert_features)
     if not callable(problem.cost_features):
         _add_array(digest, problem.cost_features)
     for features in (problem.occupancy_features, problem.value_features):

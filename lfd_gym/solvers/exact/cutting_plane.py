@@ -45,7 +45,7 @@ _MOST_TIGHTENINGS = 3
 def solve_cutting_plane(
     mdp: FiniteMDP,
     cost_features: ArrayLike,
-    expert_feature_expectations: ArrayLike,
+    expert_features: ArrayLike,
     *,
     cost_class: CostClass = "simplex",
     tolerance: float = 1e-8,
@@ -60,7 +60,7 @@ def solve_cutting_plane(
         The model.
     cost_features
         C, (S·A, n_c), entries in [−1, 1].
-    expert_feature_expectations
+    expert_features
         ρ_C(π_E), (n_c,): exact, or estimated from demonstrations.
     cost_class
         ``"simplex"``: weights w ≥ 0 with Σw = 1; ``"ball"``: ‖w‖₂ ≤ 1.
@@ -91,7 +91,7 @@ def solve_cutting_plane(
     >>> exact.status, abs(exact.apprentice_value) < 1e-8  # an optimal expert: Lemma 1
     ('optimal', True)
     """
-    problem = ApprenticeshipProblem.checked(mdp, cost_features, expert_feature_expectations, cost_class)
+    problem = ApprenticeshipProblem.checked(mdp, cost_features, expert_features, cost_class)
     if not 0 < tolerance < np.inf:
         raise ValueError(f"tolerance must be positive and finite, got {tolerance}")
     if max_planner_calls < 1:

@@ -64,6 +64,7 @@ class ExactSolution:
     upper_bound: float
     status: Status
     n_planner_calls: int
+    oracle_calls: int = 0
 
     @property
     def gap(self) -> float:
@@ -85,17 +86,15 @@ class ApprenticeshipProblem:
         cls,
         mdp: FiniteMDP,
         cost_features: ArrayLike,
-        expert_feature_expectations: ArrayLike,
+        expert_features: ArrayLike,
         cost_class: CostClass = "simplex",
     ) -> ApprenticeshipProblem:
         """Check the arguments of a solver, naming the one that is wrong."""
         check_cost_class("cost_class", cost_class)
         costs = check_model_costs("cost_features", cost_features, mdp)
-        expert = finite_array("expert_feature_expectations", expert_feature_expectations, (costs.shape[1],))
+        expert = finite_array("expert_features", expert_features, (costs.shape[1],))
         if np.abs(expert).max() > 1 + 1e-9:
-            raise ValueError(
-                f"expert_feature_expectations must lie in [-1, 1], as averages of costs in [-1, 1] do, got {expert}"
-            )
+            raise ValueError(f"expert_features must lie in [-1, 1], as averages of costs in [-1, 1] do, got {expert}")
         return cls(mdp, costs, expert, cost_class)
 
     @property

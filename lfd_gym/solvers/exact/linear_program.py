@@ -32,7 +32,7 @@ Method = Literal["highs-ds", "highs-ipm", "hipo"]
 _ZERO = 1e-9
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class LinearProgramSolution(ExactSolution):
     """An `ExactSolution` with what HiGHS itself reported.
 
@@ -58,7 +58,7 @@ class LinearProgramSolution(ExactSolution):
 def solve_linear_program(
     mdp: FiniteMDP,
     cost_features: ArrayLike,
-    expert_feature_expectations: ArrayLike,
+    expert_features: ArrayLike,
     *,
     form: Form = "primal",
     method: Method = "highs-ds",
@@ -69,7 +69,7 @@ def solve_linear_program(
 
     Parameters
     ----------
-    mdp, cost_features, expert_feature_expectations
+    mdp, cost_features, expert_features
         As for `solve_cutting_plane`, with the simplex as the cost class.
     form
         Which of the two programs HiGHS gets.
@@ -97,7 +97,7 @@ def solve_linear_program(
     >>> solution.status, round(solution.primal_objective, 6), round(solution.dual_objective, 6)
     ('optimal', -0.033333, -0.033333)
     """
-    problem = ApprenticeshipProblem.checked(mdp, cost_features, expert_feature_expectations)
+    problem = ApprenticeshipProblem.checked(mdp, cost_features, expert_features)
     if form not in get_args(Form):
         raise ValueError(f"form must be one of {get_args(Form)}, got {form!r}")
     if method not in get_args(Method):

@@ -1,4 +1,4 @@
-"""The model-based baseline: estimate the model from draws, solve it exactly, check the policy on fresh draws.
+"""The model-based baseline: estimate the model from draws, and solve it exactly.
 
 In finite spaces this is what any method that only has a generative model must beat: with k draws of every pair the
 empirical transitions P̂ are the only thing left to estimate, and `solve_cutting_plane` adds nothing to their error.
@@ -6,103 +6,51 @@ empirical transitions P̂ are the only thing left to estimate, and `solve_cuttin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import CostClass, cost_distance
-from lfd_gym.demonstrations.collection import collect
-from lfd_gym.demonstrations.estimation import FeatureExpectations, feature_expectations
+from lfd_gym.costs.sets import CostClass
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
-from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem, ExactSolution
-from lfd_gym.validation import FloatArray, discount_factor
+from lfd_gym.solvers.exact.exact_solution import ExactSolution
+from lfd_gym.validation import discount_factor
 
 _DRAWS_AT_ONCE = 2_000_000
-_TAIL = 1e-3
-
-
-@dataclass(frozen=True, eq=False)
-class PlugInSolution:
-    """An exact solution of an estimated model, and what fresh rollouts in the real one say about its policy.
-
-    Attributes
-    ----------
-    solution
-        Exact for ``estimated_mdp``; its bounds say nothing about the real model.
-    estimated_mdp
-        P̂ and ν̂₀.
-    policy_features
-        Feature expectations of the policy in the real model, from fresh rollouts.
-    expert_feature_expectations
-        ρ, as it was given.
-    cost_class
-        As it was given.
-    oracle_calls
-        Draws of next states for the estimate.
-    rollout_calls
-        Draws of next states for ``policy_features``.
-    """
-
-    solution: ExactSolution
-    estimated_mdp: FiniteMDP
-    policy_features: FeatureExpectations
-    expert_feature_expectations: FloatArray
-    cost_class: CostClass
-    oracle_calls: int
-    rollout_calls: int
-
-    @property
-    def policy(self) -> FloatArray:
-        """(S, A), the apprentice policy of the estimated model."""
-        return self.solution.policy
-
-    @property
-    def cost_distance(self) -> float:
-        """max_w ⟨w, ρ(policy) − ρ⟩ in the real model, as the rollouts estimate it."""
-        return cost_distance(self.policy_features.values - self.expert_feature_expectations, self.cost_class)
-
-    def cost_distance_bound(self, delta: float) -> float:
-        """Return an upper bound of max_w ⟨w, ρ(policy) − ρ⟩ that holds with probability at least 1 − ``delta``."""
-        difference = self.policy_features.values - self.expert_feature_expectations
-        radius = self.policy_features.radius(delta)
-        if self.cost_class == "simplex":
-            return float((difference + radius).max())
-        return float(np.linalg.norm(difference) + np.linalg.norm(radius))
 
 
 def solve_plug_in(
     model: GenerativeModel,
     cost_features: ArrayLike,
-    expert_feature_expectations: ArrayLike,
+    expert_features: ArrayLike,
     discount: float,
     draws_per_pair: int,
     rng: np.random.Generator,
     *,
     cost_class: CostClass = "simplex",
     tolerance: float = 1e-8,
-    n_rollouts: int = 1000,
-) -> PlugInSolution:
-    """Estimate the transitions by ``draws_per_pair`` draws of every pair, solve, and roll out the policy.
+) -> ExactSolution:
+    """Estimate the transitions by ``draws_per_pair`` draws of every pair, and solve.
+
+    The solution is exact for the estimated model; its bounds say nothing about the real one. What the policy is worth
+    there, `lfd_gym.certify` finds from fresh rollouts.
 
     Parameters
     ----------
     model
         A generative model of a finite space.
-    cost_features, expert_feature_expectations, cost_class, tolerance
+    cost_features, expert_features, cost_class, tolerance
         As for `solve_cutting_plane`.
     discount
         γ.
     draws_per_pair
         k. The model is drawn k·S·A times for the transitions and k·S times for the initial distribution.
     rng
-        Drives all draws; the rollouts use draws that the estimate has not seen.
-    n_rollouts
-        Fresh rollouts of the policy in ``model``.
+        Drives all draws.
 
     Examples
     --------
@@ -115,28 +63,14 @@ def solve_plug_in(
     >>> found = lfd.solve_plug_in(lfd.as_generative_model(env), costs, rho, 0.9, draws_per_pair=1000, rng=rng)
     >>> found.oracle_calls
     64000
-    >>> true_distance = (mdp.occupancy(found.policy).ravel() @ costs - rho).max()
-    >>> bool(true_distance < 0.01), bool(true_distance < found.cost_distance_bound(0.05))
-    (True, True)
+    >>> bool((mdp.occupancy(found.policy).ravel() @ costs - rho).max() < 0.01)
+    True
     """
     estimated = estimate_mdp(model, discount, draws_per_pair, rng)
-    problem = ApprenticeshipProblem.checked(estimated, cost_features, expert_feature_expectations, cost_class)
-    if n_rollouts < 1:
-        raise ValueError(f"n_rollouts must be at least 1, got {n_rollouts}")
     solution = solve_cutting_plane(
-        estimated, problem.cost_features, problem.expert, cost_class=cost_class, tolerance=tolerance
+        estimated, cost_features, expert_features, cost_class=cost_class, tolerance=tolerance
     )
-    horizon = max(1, int(np.ceil(np.log(_TAIL) / np.log(estimated.discount))))
-    rollouts = collect(model, solution.policy, n_rollouts, horizon, rng)
-    return PlugInSolution(
-        solution=solution,
-        estimated_mdp=estimated,
-        policy_features=feature_expectations(rollouts, problem.cost_features, estimated.discount),
-        expert_feature_expectations=problem.expert,
-        cost_class=cost_class,
-        oracle_calls=draws_per_pair * estimated.n_states * estimated.n_actions,
-        rollout_calls=rollouts.n_transitions,
-    )
+    return replace(solution, oracle_calls=draws_per_pair * estimated.n_states * estimated.n_actions)
 
 
 def estimate_mdp(model: GenerativeModel, discount: float, draws_per_pair: int, rng: np.random.Generator) -> FiniteMDP:

@@ -135,7 +135,7 @@ def weak_approximation_error(
 
 def _worst_values(problem: SaddlePointProblem, policy: FloatArray, expert: ArrayLike | None) -> FloatArray:
     mdp, costs = problem.known_model()
-    target = problem.expert_feature_expectations if expert is None else finite_array("expert", expert, (None,))
+    target = problem.expert_features if expert is None else finite_array("expert", expert, (None,))
     difference = costs.T @ mdp.occupancy(policy).ravel() - target
     return mdp.value_function(policy, costs @ worst_weights(difference, problem.cost_class))
 

@@ -122,7 +122,7 @@ class _Run:
         self.matrix: sp.csr_array = sp.csr_array(self.transposed.T)
         self.costs = np.ascontiguousarray(phi.inner(costs))
         self.initial = np.ascontiguousarray(psi.inner(mdp.initial_distribution))
-        self.expert = problem.expert_feature_expectations
+        self.expert = problem.expert_features
         self.is_ball = problem.value_domain == "ball"
         self.radius = problem.value_radius / (np.sqrt(problem.n_value_features) if self.is_ball else 1.0)
         self.is_simplex = problem.cost_class == "simplex"

@@ -90,7 +90,7 @@ def sample_residual(
         7 * sampler.advantage_range * column_level / (3 * (n_per_column - 1))
     )
     lower = float((means - column_radii).min())
-    fixed = initial_value - float(sampler.cost_weights @ problem.expert_feature_expectations)
+    fixed = initial_value - float(sampler.cost_weights @ problem.expert_features)
     estimate = (
         problem.largest_value_gain(slope) + cost_distance(excess, problem.cost_class) - float(means.min()) - fixed
     )
@@ -178,7 +178,7 @@ class _Sampler:
             slope += self.row_sum(first) - (self.row_sum(states) - discount * self.row_sum(after)) / (1 - discount)
             costs += pair_costs.sum(axis=0)
             value += float(self.values(first).sum())
-        excess = costs / n_samples - self.problem.expert_feature_expectations
+        excess = costs / n_samples - self.problem.expert_features
         return slope / n_samples, excess, value / n_samples
 
     def columns(self, n_per_column: int) -> tuple[FloatArray, FloatArray]:

@@ -4,7 +4,7 @@
 
 with μ_θ = Φθ, u_λ = Ψλ, c_w = Cw and ρ the expert's feature expectations. With the expert's own ρ = ρ_C(π_E) this is
 the paper's L_r = ⟨μ_θ − μ_E, c_w − T_γ* u_λ⟩, because T_γ μ_E = ν₀; with the estimate ρ̂ it is the *empirical*
-Lagrangian that is actually optimised. Everywhere below ρ is ``expert_feature_expectations`` of the problem (ρ̂) unless
+Lagrangian that is actually optimised. Everywhere below ρ is ``expert_features`` of the problem (ρ̂) unless
 another vector is given: pass the true one to get L_r and the true residual.
 
 Domains: θ in the simplex; w in the simplex or the unit l2 ball; λ in the ball ‖λ‖₂ ≤ β/√n_u of the paper, or in the box
@@ -28,13 +28,14 @@ from lfd_gym.costs.costs import (
     check_cost_weights,
     check_model_costs,
     cost_distance,
+    hidden_rows,
 )
 from lfd_gym.features.occupancy_features import (
     FiniteOccupancyFeatures,
     OccupancyFeatures,
     TabularOccupancyFeatures,
 )
-from lfd_gym.features.value_features import FiniteValueFeatures, TabularValueFeatures, ValueFeatures, hidden_rows
+from lfd_gym.features.value_features import FiniteValueFeatures, TabularValueFeatures, ValueFeatures
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.solvers.saddle.value_radius import automatic_radius, warn_if_radius_too_small
 from lfd_gym.validation import LARGEST_UNIT, FloatArray, discount_factor, distribution, finite_array
@@ -56,7 +57,7 @@ class SaddlePointProblem:
     cost_features
         C: (S·A, n_c) array with entries in [−1, 1]; or, for spaces that cannot be enumerated, a function
         (observations, actions) → (n, n_c).
-    expert_feature_expectations
+    expert_features
         ρ̂, (n_c,).
     occupancy_features, value_features
         Φ and Ψ.
@@ -89,7 +90,7 @@ class SaddlePointProblem:
     """
 
     cost_features: FloatArray | CostFunction
-    expert_feature_expectations: FloatArray
+    expert_features: FloatArray
     occupancy_features: OccupancyFeatures
     value_features: ValueFeatures
     discount: float
@@ -112,10 +113,10 @@ class SaddlePointProblem:
         if not (np.isfinite(self.value_radius) and self.value_radius >= smallest and self.value_radius > 0):
             wanted = "at least 2" if self.value_domain == "ball" else "positive"
             raise ValueError(f"value_radius must be {wanted} for the {self.value_domain}, got {self.value_radius}")
-        expert = finite_array("expert_feature_expectations", self.expert_feature_expectations, (None,))
+        expert = finite_array("expert_features", self.expert_features, (None,))
         if np.abs(expert).max(initial=0.0) > LARGEST_UNIT:
-            raise ValueError(f"expert_feature_expectations must lie in [-1, 1], got {expert}")
-        object.__setattr__(self, "expert_feature_expectations", expert)
+            raise ValueError(f"expert_features must lie in [-1, 1], got {expert}")
+        object.__setattr__(self, "expert_features", expert)
         object.__setattr__(self, "discount", discount_factor("discount", self.discount))
         if not callable(self.cost_features):
             self._check_cost_array(self.cost_features, expert.size)
@@ -128,7 +129,7 @@ class SaddlePointProblem:
             raise ValueError("cost_features must be a function when occupancy_features are not over a finite space")
         costs = check_cost_features("cost_features", cost_features, features.n_states * features.n_actions)
         if costs.shape[1] != n_costs:
-            raise ValueError(f"expert_feature_expectations must have length {costs.shape[1]}, got {n_costs}")
+            raise ValueError(f"expert_features must have length {costs.shape[1]}, got {n_costs}")
         object.__setattr__(self, "cost_features", costs)
 
     def _check_model(self, mdp: FiniteMDP) -> None:
@@ -150,7 +151,7 @@ class SaddlePointProblem:
         cls,
         mdp: FiniteMDP,
         cost_features: ArrayLike,
-        expert_feature_expectations: ArrayLike,
+        expert_features: ArrayLike,
         *,
         value_radius: float | Literal["auto"] = "auto",
         value_domain: ValueDomain = "ball",
@@ -160,7 +161,7 @@ class SaddlePointProblem:
         return cls.linear(
             mdp,
             cost_features,
-            expert_feature_expectations,
+            expert_features,
             occupancy_features=TabularOccupancyFeatures(mdp.n_states, mdp.n_actions),
             value_features=TabularValueFeatures(mdp.n_states),
             value_radius=value_radius,
@@ -173,7 +174,7 @@ class SaddlePointProblem:
         cls,
         mdp: FiniteMDP,
         cost_features: ArrayLike,
-        expert_feature_expectations: ArrayLike,
+        expert_features: ArrayLike,
         *,
         occupancy_features: FiniteOccupancyFeatures | TabularOccupancyFeatures,
         value_features: FiniteValueFeatures | TabularValueFeatures,
@@ -194,7 +195,7 @@ class SaddlePointProblem:
             warn_if_radius_too_small(mdp, costs, value_features, value_domain, radius)
         return cls(
             cost_features=costs,
-            expert_feature_expectations=np.asarray(expert_feature_expectations, dtype=np.float64),
+            expert_features=np.asarray(expert_features, dtype=np.float64),
             occupancy_features=occupancy_features,
             value_features=value_features,
             discount=mdp.discount,
@@ -208,7 +209,7 @@ class SaddlePointProblem:
     def from_simulator(
         cls,
         cost_features: FloatArray | CostFunction,
-        expert_feature_expectations: ArrayLike,
+        expert_features: ArrayLike,
         *,
         occupancy_features: OccupancyFeatures,
         value_features: ValueFeatures,
@@ -220,7 +221,7 @@ class SaddlePointProblem:
         """Return the problem when the dynamics are known only through a generative model."""
         return cls(
             cost_features=cost_features,
-            expert_feature_expectations=np.asarray(expert_feature_expectations, dtype=np.float64),
+            expert_features=np.asarray(expert_features, dtype=np.float64),
             occupancy_features=occupancy_features,
             value_features=value_features,
             discount=discount,
@@ -251,7 +252,7 @@ class SaddlePointProblem:
     @property
     def n_costs(self) -> int:
         """n_c."""
-        return self.expert_feature_expectations.size
+        return self.expert_features.size
 
     @property
     def value_bound(self) -> float:
@@ -349,7 +350,7 @@ class SaddlePointProblem:
 
     def _expert(self, expert: ArrayLike | None) -> FloatArray:
         if expert is None:
-            return self.expert_feature_expectations
+            return self.expert_features
         return finite_array("expert", expert, (self.n_costs,))
 
     def gradients(

@@ -73,7 +73,7 @@ def test_stopped_and_resumed_is_never_stopped(case, number, tmp_path, monkeypatc
     problem, model = gridworld_problem(size=4)
     if simulated:
         problem = two_states_with_self_loops()
-        model = Simulator(lfd.TabularModel.from_mdp(problem.mdp))
+        model = Simulator(lfd.TabularModel.of(problem.mdp))
     straight = solve_mirror_descent(problem, model, n, np.random.default_rng(0), progress=False, **options)
     path = tmp_path / "run.npz"
     with monkeypatch.context() as patch:
@@ -136,7 +136,7 @@ def test_other_runs_are_refused(tmp_path):
     other, _ = gridworld_problem(size=3, cost_seed=1)
     with pytest.raises(ValueError, match="belongs to another problem or model"):
         solve_mirror_descent(other, model, 1000, rng, checkpoint=path)
-    for name in ("cost_features", "expert_feature_expectations"):
+    for name in ("cost_features", "expert_features"):
         changed = dataclasses.replace(problem, **{name: getattr(problem, name) * 0.5})
         with pytest.raises(ValueError, match="belongs to another problem or model"):
             solve_mirror_descent(changed, model, 1000, rng, checkpoint=path)
@@ -203,7 +203,7 @@ class SlowSimulator(Simulator):
 
 def run_with_signal(tmp_path, fails):
     problem = two_states_with_self_loops()
-    simulator = SlowSimulator(lfd.TabularModel.from_mdp(problem.mdp), fails)
+    simulator = SlowSimulator(lfd.TabularModel.of(problem.mdp), fails)
     return solve_mirror_descent(
         problem,
         simulator,

@@ -110,7 +110,7 @@ def test_costs_are_read_however_many_and_in_whatever_order_they_lie(n_costs):
     problem = two_states_with_self_loops()
     rng = np.random.default_rng(n_costs)
     costs = np.asfortranarray(rng.uniform(-1, 1, (4, n_costs)))
-    problem = dataclasses.replace(problem, cost_features=costs, expert_feature_expectations=rng.uniform(-1, 1, n_costs))
+    problem = dataclasses.replace(problem, cost_features=costs, expert_features=rng.uniform(-1, 1, n_costs))
     n_sound, difference = replayed(problem, some_steps(problem, "practical", 300, rng), 300, seed=0)
     assert n_sound == 300
     assert difference < 1e-9

@@ -22,10 +22,10 @@ def test_costs_that_the_first_draws_miss_are_found_later():
     costs = np.zeros((2 * n_states, 1))
     costs[1] = 1.0  # a hazard at one pair, which the expert avoids
     problem = lfd.SaddlePointProblem.tabular(mdp, costs, [0.0], cost_class="ball", value_domain="box", value_radius=1.0)
-    norms = estimate_gradient_norms(problem, lfd.TabularModel.from_mdp(mdp), 1, np.random.default_rng(0))
+    norms = estimate_gradient_norms(problem, lfd.TabularModel.of(mdp), 1, np.random.default_rng(0))
     assert norms.cost > 0
     solution = solve_mirror_descent(
-        problem, lfd.TabularModel.from_mdp(mdp), 3_000_000, np.random.default_rng(0), progress=False
+        problem, lfd.TabularModel.of(mdp), 3_000_000, np.random.default_rng(0), progress=False
     )
     assert solution.cost_weights[0] > 0.5
     assert solution.policy[0, 1] < 0.05
@@ -64,7 +64,7 @@ def test_anytime_runs_fall_as_fast_and_end_as_low():
 
 def test_short_anytime_runs_are_nearly_as_good_as_runs_of_known_length():
     problem = two_states_with_self_loops()
-    model = lfd.TabularModel.from_mdp(problem.mdp)
+    model = lfd.TabularModel.of(problem.mdp)
     for source, n in ((model, 4000), (Simulator(model), 400)):
         residuals = {
             anytime: np.mean(
@@ -98,7 +98,7 @@ def test_long_runs_reach_the_saddle_point_of_the_deterministic_solver(value_doma
 def test_low_dimensional_features_converge():
     problem = two_states_with_self_loops()
     solution = solve_mirror_descent(
-        problem, lfd.TabularModel.from_mdp(problem.mdp), 1_000_000, np.random.default_rng(0), progress=False
+        problem, lfd.TabularModel.of(problem.mdp), 1_000_000, np.random.default_rng(0), progress=False
     )
     assert solution.residual < 0.05
 
@@ -107,7 +107,7 @@ def test_the_papers_schedule_converges_on_a_small_problem():
     mdp = lfd.FiniteMDP(np.full((2, 2, 2), 0.5), initial_distribution=[0.5, 0.5], discount=0.3)
     costs = np.eye(4)[:, :2]
     problem = lfd.SaddlePointProblem.tabular(mdp, costs, [0.25, 0.25], value_radius=2.0)
-    model = lfd.TabularModel.from_mdp(mdp)
+    model = lfd.TabularModel.of(mdp)
     short, long = (
         np.mean(
             [
@@ -131,7 +131,7 @@ def test_practical_schedule_on_the_papers_grid(cost_seed):
     for solution in solve_mirror_descent_many(problem, model, 10_000_000, rngs):
         gap = problem.mdp.expected_cost(solution.policy, problem.cost_features[:, 0])
         assert solution.residual <= 0.06
-        assert gap - problem.expert_feature_expectations[0] <= 0.003
+        assert gap - problem.expert_features[0] <= 0.003
 
 
 # -- what the solver promises ----------------------------------------------------------------------------------------

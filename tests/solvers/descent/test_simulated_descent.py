@@ -27,7 +27,7 @@ def test_mini_batches_step_along_the_exact_gradient_in_the_mean(schedule):
         some_steps(problem, schedule, 1000, np.random.default_rng(0)), occupancy=0.1, value=0.1, cost=0.1
     )
     descent = SimulatedDescent(
-        problem, Simulator(lfd.TabularModel.from_mdp(problem.mdp)), batch, steps, np.random.default_rng(1)
+        problem, Simulator(lfd.TabularModel.of(problem.mdp)), batch, steps, np.random.default_rng(1)
     )
     descent.advance(1)
     before = descent.current()
@@ -57,7 +57,7 @@ def test_mini_batches_draw_the_columns_of_w_anew():
     problem = dataclasses.replace(problem, occupancy_features=spied)
     steps = dataclasses.replace(paper_steps(problem, 1000), occupancy=0.001, value=0.0, cost=0.0)
     n = 100_000
-    descent = SimulatedDescent(problem, lfd.TabularModel.from_mdp(problem.mdp), n, steps, np.random.default_rng(2))
+    descent = SimulatedDescent(problem, lfd.TabularModel.of(problem.mdp), n, steps, np.random.default_rng(2))
     descent.advance(1)
     theta = descent.current()[0]
     spied.asked.clear()
@@ -71,7 +71,7 @@ def test_mini_batches_draw_the_columns_of_w_anew():
 def test_mini_batches_keep_weights_that_can_come_back():
     problem = two_states_with_self_loops()
     steps = dataclasses.replace(some_steps(problem, "paper", 1000, np.random.default_rng(0)), occupancy=0.0)
-    descent = SimulatedDescent(problem, lfd.TabularModel.from_mdp(problem.mdp), 4, steps, np.random.default_rng(0))
+    descent = SimulatedDescent(problem, lfd.TabularModel.of(problem.mdp), 4, steps, np.random.default_rng(0))
     for _ in range(1000):
         descent._cost_ascent(np.array([0.0, -1.0]))
     assert 0 < descent.current()[2][1] < 1e-200
@@ -85,7 +85,7 @@ def test_mini_batches_keep_weights_that_can_come_back():
 
 def test_mini_batches_temper_as_the_tables_do():
     problem = two_states_with_self_loops()
-    model = lfd.TabularModel.from_mdp(problem.mdp)
+    model = lfd.TabularModel.of(problem.mdp)
     steps = some_steps(problem, "practical", 30_000, np.random.default_rng(0))
     finite = FiniteDescent(FiniteOracle(problem, model), steps, np.random.default_rng(0))
     for descent in (finite, SimulatedDescent(problem, model, 8, steps, np.random.default_rng(0))):
@@ -104,7 +104,7 @@ def test_mini_batches_temper_as_the_tables_do():
 
 def test_oracle_calls_are_those_a_simulator_answers():
     problem = two_states_with_self_loops()
-    simulator = Simulator(lfd.TabularModel.from_mdp(problem.mdp))
+    simulator = Simulator(lfd.TabularModel.of(problem.mdp))
     for schedule in ("paper", "practical"):
         simulator.calls = simulator.starts = 0
         solution = solve_mirror_descent(
@@ -120,7 +120,7 @@ def test_oracle_calls_are_those_a_simulator_answers():
 
 def test_a_simulator_reaches_what_the_tables_reach():
     problem = two_states_with_self_loops()
-    simulator = Simulator(lfd.TabularModel.from_mdp(problem.mdp))
+    simulator = Simulator(lfd.TabularModel.of(problem.mdp))
     first, solution = (
         solve_mirror_descent(problem, simulator, n, np.random.default_rng(0), batch_size=64, progress=False)
         for n in (1, 1000)
@@ -169,7 +169,7 @@ def chain_problem(costs):
 
 
 def test_nothing_is_paid_where_trajectories_end():
-    model = Simulator(lfd.TabularModel.from_mdp(ending_chain()))
+    model = Simulator(lfd.TabularModel.of(ending_chain()))
     table = np.array([[0.0], [0.0], [1.0], [1.0]])
     with pytest.raises(ValueError, match="cost_features must be zero in the absorbing state 1"):
         solve_mirror_descent(chain_problem(table), model, 10, np.random.default_rng(0))

@@ -225,13 +225,13 @@ def test_over_the_ball_weights_that_explain_the_expert_are_preferred_to_zero():
         ("cost_features", np.full((120, 4), np.nan), "cost_features must be finite"),
         ("cost_features", np.zeros((119, 4)), "cost_features must have shape"),
         ("cost_features", np.zeros((120, 0)), "cost_features must have at least one column"),
-        ("expert_feature_expectations", np.zeros(3), "expert_feature_expectations must have shape"),
-        ("expert_feature_expectations", np.full(4, np.nan), "expert_feature_expectations must be finite"),
-        ("expert_feature_expectations", np.full(4, -1.5), "expert_feature_expectations must lie in"),
+        ("expert_features", np.zeros(3), "expert_features must have shape"),
+        ("expert_features", np.full(4, np.nan), "expert_features must be finite"),
+        ("expert_features", np.full(4, -1.5), "expert_features must lie in"),
     ],
 )
 def test_bad_arguments_are_named(argument, value, message):
-    names = ("mdp", "cost_features", "expert_feature_expectations")
+    names = ("mdp", "cost_features", "expert_features")
     arguments = dict(zip(names, random_problem(), strict=True))
     with pytest.raises(ValueError, match=message):
         lfd.solve_cutting_plane(**(arguments | {argument: value}))

@@ -122,12 +122,12 @@ def grid_problem():
         ("cost_features", np.full((240, 5), 2.0), "cost_features must lie in"),
         ("cost_features", np.full((240, 5), np.nan), "cost_features must be finite"),
         ("cost_features", np.zeros((239, 5)), "cost_features must have shape"),
-        ("expert_feature_expectations", np.zeros(4), "expert_feature_expectations must have shape"),
-        ("expert_feature_expectations", np.full(5, np.nan), "expert_feature_expectations must be finite"),
-        ("expert_feature_expectations", np.full(5, 1.5), "expert_feature_expectations must lie in"),
+        ("expert_features", np.zeros(4), "expert_features must have shape"),
+        ("expert_features", np.full(5, np.nan), "expert_features must be finite"),
+        ("expert_features", np.full(5, 1.5), "expert_features must lie in"),
     ],
 )
 def test_bad_arguments_are_named(grid_problem, argument, value, message):
-    arguments = dict(zip(("mdp", "cost_features", "expert_feature_expectations"), grid_problem, strict=True))
+    arguments = dict(zip(("mdp", "cost_features", "expert_features"), grid_problem, strict=True))
     with pytest.raises(ValueError, match=message):
         lfd.solve_linear_program(**(arguments | {argument: value}))

@@ -35,7 +35,7 @@ def test_frequencies_are_those_of_the_draws():
 
 
 def test_estimates_in_blocks_are_the_same_as_at_once(gridworld, monkeypatch):
-    model = TabularModel.from_mdp(gridworld[0])
+    model = TabularModel.of(gridworld[0])
     at_once = estimate_mdp(model, 0.9, 3, np.random.default_rng(0))
     monkeypatch.setattr("lfd_gym.solvers.exact.plug_in._DRAWS_AT_ONCE", 500)
     in_blocks = estimate_mdp(model, 0.9, 3, np.random.default_rng(0))
@@ -44,7 +44,7 @@ def test_estimates_in_blocks_are_the_same_as_at_once(gridworld, monkeypatch):
 
 def test_more_draws_come_closer_and_the_rollouts_cover_the_truth(gridworld):
     mdp, costs, rho = gridworld
-    model = TabularModel.from_mdp(mdp)
+    model = TabularModel.of(mdp)
     gaps = []
     for draws in (10, 1000):  # about 1e4 and 1e6 draws in all
         found = lfd.solve_plug_in(model, costs, rho, 0.9, draws, np.random.default_rng(1))
@@ -60,7 +60,7 @@ def test_more_draws_come_closer_and_the_rollouts_cover_the_truth(gridworld):
 
 def test_the_ball_is_bounded_too(gridworld):
     mdp, costs, rho = gridworld
-    model = TabularModel.from_mdp(mdp)
+    model = TabularModel.of(mdp)
     found = lfd.solve_plug_in(model, costs, rho, 0.9, 100, np.random.default_rng(0), cost_class="ball")
     truth = np.linalg.norm(mdp.occupancy(found.policy).ravel() @ costs - rho)
     assert truth <= found.cost_distance_bound(0.01)
@@ -69,7 +69,7 @@ def test_the_ball_is_bounded_too(gridworld):
 
 def test_same_seed_same_result(gridworld):
     mdp, costs, rho = gridworld
-    model = TabularModel.from_mdp(mdp)
+    model = TabularModel.of(mdp)
     first, second, other = (
         lfd.solve_plug_in(model, costs, rho, 0.9, 5, np.random.default_rng(seed), n_rollouts=10) for seed in (0, 0, 1)
     )
@@ -85,7 +85,7 @@ def test_same_seed_same_result(gridworld):
         ("n_rollouts", 0, "n_rollouts must be at least 1"),
         ("discount", 1.0, "discount must lie strictly between"),
         ("cost_features", np.zeros((7, 2)), "cost_features must have shape"),
-        ("expert_feature_expectations", [0.0], "expert_feature_expectations must have shape"),
+        ("expert_features", [0.0], "expert_features must have shape"),
         ("cost_class", "cube", "cost_class must be one of"),
     ],
 )
@@ -93,7 +93,7 @@ def test_bad_arguments_are_named(argument, value, message):
     arguments = {
         "model": TabularModel(np.eye(4)[[0, 1, 2, 3, 0, 1, 2, 3]], initial_distribution=np.full(4, 0.25)),
         "cost_features": np.zeros((8, 2)),
-        "expert_feature_expectations": np.zeros(2),
+        "expert_features": np.zeros(2),
         "discount": 0.9,
         "draws_per_pair": 2,
         "rng": np.random.default_rng(0),

@@ -69,7 +69,7 @@ def reduced_value(problem):
                 [costs, np.zeros((n_c, n_u)), -np.ones((n_c, 1))],
             ]
         ),
-        b_ub=np.concatenate([-start, start, problem.expert_feature_expectations]),
+        b_ub=np.concatenate([-start, start, problem.expert_features]),
         A_eq=np.concatenate([np.ones(n_mu), np.zeros(n_u + 1)])[None],
         b_eq=[1.0],
         bounds=[(0, None)] * (n_mu + n_u) + [(None, None)],
@@ -110,7 +110,7 @@ def test_grid_to_a_residual_of_a_millionth(cost_seed):
     solution = solve_primal_dual_hybrid(problem, tolerance=1e-6, max_iterations=20_000)
     assert solution.status == "converged"
     mdp, costs = problem.mdp, problem.cost_features
-    assert mdp.expected_cost(solution.policy, costs[:, 0]) <= problem.expert_feature_expectations[0] + 1e-6
+    assert mdp.expected_cost(solution.policy, costs[:, 0]) <= problem.expert_features[0] + 1e-6
 
 
 def test_a_ball_that_leaves_out_the_values_has_a_bad_policy_as_its_exact_saddle_point():
@@ -122,7 +122,7 @@ def test_a_ball_that_leaves_out_the_values_has_a_bad_policy_as_its_exact_saddle_
         solution = solve_primal_dual_hybrid(problem, tolerance=1e-6)
         assert solution.residual <= 1e-6
         true_cost = problem.mdp.expected_cost(solution.policy, problem.cost_features[:, 0])
-        gaps.append(true_cost - problem.expert_feature_expectations[0])
+        gaps.append(true_cost - problem.expert_features[0])
     assert gaps[0] > gaps[1] > 0.1
 
 

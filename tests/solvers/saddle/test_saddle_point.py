@@ -73,7 +73,7 @@ def test_operator_is_the_gradient_of_the_shifted_lagrangian(case):
     shift = problem.occupancy_shift
     np.testing.assert_allclose(g_theta, phi.T @ (problem.cost_features @ w - flow.T @ (psi @ lam) + shift), atol=1e-8)
     np.testing.assert_allclose(g_lam, psi.T @ (flow @ phi @ theta - mdp.initial_distribution), atol=1e-8)
-    expected = problem.expert_feature_expectations - problem.cost_features.T @ phi @ theta + problem.cost_shift
+    expected = problem.expert_features - problem.cost_features.T @ phi @ theta + problem.cost_shift
     np.testing.assert_allclose(g_w, expected, atol=1e-8)
     # The shifted Lagrangian is bilinear plus linear terms, so its value follows from its slopes.
     shifted = problem.shifted_lagrangian(theta, lam, w)
@@ -207,8 +207,8 @@ def test_a_radius_that_leaves_out_the_values_draws_a_warning():
         ({"value_domain": "sphere"}, "value_domain must be one of"),
         ({"cost_class": "cone"}, "cost_class must be one of"),
         ({"discount": 0.5}, "discount must be the mdp's, 0.9"),
-        ({"expert_feature_expectations": [0.0, 0.0]}, "expert_feature_expectations must have length 1, got 2"),
-        ({"expert_feature_expectations": [1.5]}, "expert_feature_expectations must lie in"),
+        ({"expert_features": [0.0, 0.0]}, "expert_features must have length 1, got 2"),
+        ({"expert_features": [1.5]}, "expert_features must lie in"),
         ({"cost_features": np.full((4, 1), 2.0)}, "cost_features must lie in"),
         ({"occupancy_features": TabularOccupancyFeatures(3, 2)}, "cost_features must have shape"),
         ({"value_features": TabularValueFeatures(3)}, "do not fit"),
@@ -217,7 +217,7 @@ def test_a_radius_that_leaves_out_the_values_draws_a_warning():
 def test_bad_input_names_the_argument(change, message):
     arguments = {
         "cost_features": np.array([[0.0], [0.0], [1.0], [1.0]]),
-        "expert_feature_expectations": [0.5],
+        "expert_features": [0.5],
         "occupancy_features": TabularOccupancyFeatures(2, 2),
         "value_features": TabularValueFeatures(2),
         "discount": 0.9,

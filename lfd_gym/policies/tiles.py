@@ -1,14 +1,16 @@
-"""A grid of rectangular tiles over a box: which tile holds a point, and points drawn uniformly from a tile."""
+"""Tiles over a box: which one holds a point, points drawn uniformly from one, and policies constant on each."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.validation import FloatArray, IntArray, finite_array
+from lfd_gym.policies.policy import Arrays, FinitePolicy
+from lfd_gym.validation import FloatArray, IntArray, finite_array, policy_array
 
 
 class TileGrid:
@@ -52,3 +54,40 @@ class TileGrid:
         """Draw one point uniformly from each named tile, (n, d)."""
         along: NDArray[Any] = np.stack(np.unravel_index(tiles, self.counts), axis=1)
         return np.asarray(self.low + (along + rng.random(along.shape)) * self.widths)
+
+
+class TilePolicy(FinitePolicy):
+    """A policy that is constant on the tiles of a grid, for models whose observations are the states.
+
+    Parameters
+    ----------
+    grid
+        The tiles.
+    table
+        (n_tiles, A), rows are distributions over actions.
+    """
+
+    kind: ClassVar[str] = "tiles"
+
+    def __init__(self, grid: TileGrid, table: ArrayLike) -> None:
+        self.grid = grid
+        self.table = policy_array("table", table, grid.n_tiles, np.shape(table)[-1])
+        self.observation_space = gym.spaces.Box(-np.inf, np.inf, grid.low.shape, np.float64)
+        self.action_space = gym.spaces.Discrete(self.table.shape[1])
+
+    def probabilities(self, observations: ArrayLike) -> FloatArray:
+        """Return the distributions over actions for a batch of states, (n, A)."""
+        return np.asarray(self.table[self.grid.index(observations)])
+
+    def to_data(self) -> tuple[dict[str, Any], Arrays]:
+        """Return the table and the grid."""
+        grid = self.grid
+        return {}, {"table": self.table, "low": grid.low, "high": grid.high, "counts": np.array(grid.counts)}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], arrays: Arrays) -> TilePolicy:
+        """Return the policy of a table over tiles."""
+        return cls(TileGrid(arrays["low"], arrays["high"], arrays["counts"].tolist()), arrays["table"])
+
+    def __repr__(self) -> str:
+        return f"TilePolicy(n_tiles={self.grid.n_tiles}, n_actions={self.table.shape[1]})"

@@ -1,0 +1,110 @@
+"""Finite dynamics: what states follow which pairs, and where episodes begin and end. No discount, no cost.
+
+The pair (x, a) is row ``x * A + a`` of every array over pairs.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from lfd_gym.model.transitions import TransitionTable, canonical_transitions, table_transitions
+from lfd_gym.validation import FloatArray, distribution, finite_array
+
+
+@dataclass(frozen=True, eq=False)
+class FiniteDynamics:
+    """Transitions and the distribution of the first state.
+
+    Parameters
+    ----------
+    transitions
+        (S·A, S) sparse or dense array, or a dense (S, A, S) array. Stored as CSR in canonical form; rows are rescaled
+        to sum to one to rounding.
+    initial_distribution
+        (S,) distribution of the first state.
+    absorbing_state
+        The state that stands for "the episode has ended", if there is one. Every action must keep it in place.
+        Costs there must be zero by convention; ``from_env`` adds it as the last state.
+    """
+
+    transitions: sp.csr_array
+    initial_distribution: FloatArray
+    absorbing_state: int | None = None
+    n_states: int = field(init=False)
+    n_actions: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        transitions = canonical_transitions(self.transitions)
+        n_pairs, n_states = transitions.shape
+        initial = distribution("initial_distribution", self.initial_distribution, n_states)
+        initial.flags.writeable = False
+        self._set("transitions", transitions)
+        self._set("n_states", n_states)
+        self._set("n_actions", n_pairs // n_states)
+        self._set("initial_distribution", initial)
+        if self.absorbing_state is not None:
+            self._set("absorbing_state", operator.index(self.absorbing_state))
+            self._check_absorbing(self.absorbing_state)
+
+    def _set(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+
+    def _check_absorbing(self, state: int) -> None:
+        if not 0 <= state < self.n_states:
+            raise ValueError(f"absorbing_state must be a state in [0, {self.n_states}), got {state}")
+        for action in range(self.n_actions):
+            row = self.transitions[[state * self.n_actions + action], :]
+            if row.nnz != 1 or row.indices[0] != state:
+                raise ValueError(f"absorbing_state {state} must stay in place, but action {action} can leave it")
+
+    @classmethod
+    def from_table(cls, table: TransitionTable, initial_distribution: ArrayLike) -> FiniteDynamics:
+        """Build from Gymnasium's toy_text table, ``P[s][a] = [(probability, next_state, reward, terminated), …]``.
+
+        Duplicate successors are summed. A transition flagged ``terminated`` leads to one absorbing state, added as the
+        last state if there is any such transition: in Taxi and CliffWalking the table itself goes on after the end.
+        """
+        transitions, ends = table_transitions(table)
+        n_states = transitions.shape[1] - int(ends)
+        initial = finite_array("initial_distribution", initial_distribution, (n_states,))
+        if ends:
+            initial = np.append(initial, 0.0)
+        return cls(transitions, initial, absorbing_state=n_states if ends else None)
+
+    @classmethod
+    def from_env(cls, env: gym.Env[Any, Any]) -> FiniteDynamics:
+        """Build from a tabular environment: one of ours, or one with toy_text's ``P`` and ``initial_state_distrib``.
+
+        Time limits are not part of the dynamics: they cut what is recorded, they do not end the process.
+        """
+        source: Any = env.unwrapped
+        found = getattr(source, "dynamics", None)
+        if isinstance(found, FiniteDynamics):
+            return found
+        if hasattr(source, "transitions") and hasattr(source, "initial_distribution"):
+            return cls(source.transitions, source.initial_distribution, getattr(source, "absorbing_state", None))
+        if hasattr(source, "P") and hasattr(source, "initial_state_distrib"):
+            if getattr(source, "fickle_passenger", False):
+                raise ValueError(
+                    f"env {env} has fickle passengers, who change their minds outside its transition table"
+                )
+            return cls.from_table(source.P, source.initial_state_distrib)
+        raise TypeError(
+            f"env {env} has no transition table: a tabular environment offers `transitions` and `initial_distribution` "
+            "(as lfd_gym's environments do) or `P` and `initial_state_distrib` (as Gymnasium's toy_text does). "
+            "For environments without one, use lfd_gym.as_generative_model."
+        )
+
+    @staticmethod
+    def known_of(env: gym.Env[Any, Any]) -> bool:
+        """Whether ``env`` shows its transitions."""
+        source: Any = env.unwrapped
+        pairs = (("transitions", "initial_distribution"), ("P", "initial_state_distrib"))
+        return any(all(hasattr(source, name) for name in pair) for pair in pairs)

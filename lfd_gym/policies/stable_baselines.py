@@ -1,0 +1,82 @@
+"""A policy of this package in the shape of Stable-Baselines3. Importing this module imports torch.
+
+It works wherever Stable-Baselines3 and `imitation` take a policy. Two things differ from networks on purpose: actions
+are drawn with the policy's own generator, not torch's global one, and `save` writes a file that can be read without
+running any code from it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from lfd_gym.policies.files import load_policy, save_policy
+from lfd_gym.policies.policy import Policy, PolicyLike, as_policy
+
+try:
+    import torch as th
+    from stable_baselines3.common.policies import BasePolicy
+except ImportError as error:
+    raise ImportError(
+        "policies for Stable-Baselines3 need the 'imitation' extra: pip install 'lfd-gym[imitation]'"
+    ) from error
+
+
+class StableBaselinesPolicy(BasePolicy):
+    """Any policy of this package, as a `BasePolicy`.
+
+    Parameters
+    ----------
+    policy
+        What decides; it is kept as ``inner``.
+    observation_space, action_space
+        Of the environment; those of the policy if not given.
+    rng
+        Seeds the generator with which actions are drawn; that of the policy if not given.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> policy = StableBaselinesPolicy(np.array([[1.0, 0.0], [0.25, 0.75]]), rng=np.random.default_rng(0))
+    >>> policy.predict(np.array([0, 1, 1]), deterministic=True)[0]
+    array([0, 1, 1])
+    """
+
+    def __init__(
+        self,
+        policy: PolicyLike,
+        observation_space: gym.Space[Any] | None = None,
+        action_space: gym.Space[Any] | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> None:
+        inner = as_policy(policy)
+        for name, space in (("observation_space", observation_space), ("action_space", action_space)):
+            if space is not None:
+                setattr(inner, name, space)
+            elif getattr(inner, name) is None:
+                raise ValueError(f"{name} must be given: {inner} does not know it")
+        super().__init__(inner.observation_space, inner.action_space)
+        if rng is not None:
+            inner.rng = np.random.default_rng(rng.integers(2**63))
+        self.inner: Policy = inner
+        self.register_buffer("_device", th.empty(0))  # says where the policy is
+
+    def _predict(self, observation: Any, deterministic: bool = False) -> th.Tensor:
+        seen = observation.cpu().numpy()
+        return th.as_tensor(self.inner.greedy(seen) if deterministic else self.inner.sample(seen, self.inner.rng))
+
+    def forward(self, observation: Any, deterministic: bool = False) -> th.Tensor:
+        """Return actions for a batch of observations."""
+        return self._predict(observation, deterministic)
+
+    def save(self, path: str | Path) -> None:
+        """Write what `lfd_gym.save_policy` writes, in place of an older file."""
+        save_policy(self.inner, path, overwrite=True)
+
+    @classmethod
+    def load(cls, path: str | Path, device: Any = "cpu") -> StableBaselinesPolicy:
+        """Read what `save` wrote: the same probabilities, and the same actions drawn from there on."""
+        return cls(load_policy(path)).to(device)
