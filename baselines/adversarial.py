@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.baselines.behavioral_cloning import PairBatches
-from lfd_gym.baselines.learner import Learned, Task
+from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.playing import (
     SeededTorch,
     network_arch,
@@ -18,6 +18,9 @@ from lfd_gym.baselines.playing import (
     quiet_logger,
     training_envs,
 )
+from lfd_gym.policies.policy import as_policy
+from lfd_gym.resources import Resources
+from lfd_gym.task import Access, Task
 
 try:
     import torch as th
@@ -64,7 +67,7 @@ _NETWORKS: dict[str, Any] = {
 
 
 @dataclass(frozen=True)
-class Adversarial:
+class Adversarial(Learner):
     """Settings that GAIL and AIRL share; the budget is a number of environment steps.
 
     Where the default is None it depends on the task: over finitely many states and actions the generator and the
@@ -98,14 +101,13 @@ class Adversarial:
     n_reward_updates: int = 4
     replay_rounds: int = 5
 
-    queries_expert: ClassVar[bool] = False
+    needs: ClassVar[Access] = "episodes"
     budget_unit: ClassVar[str] = "environment steps"
-    default_budget: ClassVar[int | None] = 1_000_000
+    default_budget: ClassVar[int] = 1_000_000
     kind: ClassVar[Literal["gail", "airl"]] = "gail"
 
-    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+    def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Alternate between the generator and the discriminator until the budget is spent."""
-        assert budget is not None
         settings = self.settings_for(task)
         a_round = settings["n_envs"] * settings["n_steps"]
         if budget < a_round:
@@ -117,12 +119,14 @@ class Adversarial:
                 trainer.train_gen()
                 for _ in range(self.n_reward_updates):
                     trainer.train_disc()
-        return Learned(trainer.policy, env_steps=n_rounds * a_round, facts={"n_rounds": n_rounds})
+        return LearningResult(
+            as_policy(trainer.policy), resources=Resources(env_steps=n_rounds * a_round), facts={"n_rounds": n_rounds}
+        )
 
     def settings_for(self, task: Task) -> dict[str, Any]:
         """Return the settings with those that depend on the task filled in."""
         own = {part.name: getattr(self, part.name) for part in fields(self)}
-        filled = _NETWORKS if task.mdp is None else _TABLES
+        filled = _NETWORKS if task.dynamics is None else _TABLES
         return {name: filled[name] if value is None else value for name, value in own.items()}
 
     def trainer(self, task: Task, n_rounds: int, rng: np.random.Generator) -> GAIL | AIRL:
@@ -141,7 +145,7 @@ class Adversarial:
             disc_opt_kwargs={"lr": settings["reward_learning_rate"]},
             gen_replay_buffer_capacity=settings["n_envs"] * settings["n_steps"] * self.replay_rounds,
             custom_logger=quiet_logger(),
-            allow_variable_horizon=task.mdp is None,
+            allow_variable_horizon=task.dynamics is None,
         )
 
     def _generator(self, venv: VecEnv, settings: dict[str, Any], discount: float, n_rounds: int, seed: int) -> PPO:
@@ -171,7 +175,7 @@ class Adversarial:
     def _reward_net(self, venv: VecEnv, task: Task) -> RewardNet:
         observations: Any = venv.observation_space
         actions: Any = venv.action_space
-        if task.mdp is not None:
+        if task.dynamics is not None:
             return PairRewardNet(observations, actions)
         return BasicRewardNet(observations, actions, hid_sizes=(32, 32))
 

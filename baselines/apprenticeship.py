@@ -13,10 +13,13 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from lfd_gym.baselines.learner import Learned, Task
-from lfd_gym.demonstrations.estimation import feature_expectations
+from lfd_gym.baselines.learner import Learner, LearningResult
+from lfd_gym.costs.sets import Simplex
 from lfd_gym.model.mdp import FiniteMDP, one_hot, policy_from_occupancy
+from lfd_gym.policies.policy import TablePolicy
+from lfd_gym.resources import Resources
 from lfd_gym.solvers.exact.polyhedron_projection import min_norm_weights
+from lfd_gym.task import Access, Task
 from lfd_gym.validation import FloatArray
 
 
@@ -39,7 +42,7 @@ class _Planner:
 
 
 @dataclass(frozen=True)
-class AbbeelNg:
+class AbbeelNg(Learner):
     """Find a mixture of policies whose feature expectations are nearest the expert's in Euclidean norm.
 
     The costs that are planned for are d̄, the difference at the current mixture; the budget is the largest number of
@@ -58,19 +61,18 @@ class AbbeelNg:
     variant: Literal["projection", "max_margin"] = "projection"
     tolerance: float = 1e-4
 
-    queries_expert: ClassVar[bool] = False
+    needs: ClassVar[Access] = "model"
     budget_unit: ClassVar[str] = "planner calls"
-    default_budget: ClassVar[int | None] = 500
+    default_budget: ClassVar[int] = 500
 
     def __post_init__(self) -> None:
         if self.variant not in ("projection", "max_margin"):
             raise ValueError(f"variant must be 'projection' or 'max_margin', got {self.variant!r}")
 
-    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+    def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Plan, mix, and plan again for what is left of the difference."""
-        assert budget is not None
-        mdp, costs = task.known_model("abbeel_ng"), task.known_costs("abbeel_ng")
-        expert = feature_expectations(task.demonstrations, costs, task.discount).values
+        mdp, costs = task.model, task.cost_table
+        expert = task.expert_features().values
         planner = _Planner(mdp, costs)
         occupancies, differences = [], []
         occupancy, features = planner(np.zeros(costs.shape[1]))  # any policy will do to begin with
@@ -90,10 +92,10 @@ class AbbeelNg:
             if margin <= self.tolerance:
                 break
         weights = difference / distance if distance > 0 else difference
-        return Learned(
-            policy_from_occupancy(np.tensordot(mixture, np.array(occupancies), axes=1)),
+        return LearningResult(
+            TablePolicy(policy_from_occupancy(np.tensordot(mixture, np.array(occupancies), axes=1))),
             cost_weights=weights,
-            uses_model=True,
+            resources=Resources(uses_model=True),
             facts={
                 "n_planner_calls": planner.n_calls,
                 "distance": distance,
@@ -112,7 +114,7 @@ class AbbeelNg:
 
 
 @dataclass(frozen=True)
-class Mwal:
+class Mwal(Learner):
     """Multiplicative weights over the cost features against a planner; the budget T is the number of planner calls.
 
     W_i is multiplied by β^{(2 − d_i)/4}, β = 1/(1 + √(2 ln n_c / T)): Syed & Schapire's rule, for costs and differences
@@ -127,17 +129,16 @@ class Mwal:
 
     step_factor: float = 50.0
 
-    queries_expert: ClassVar[bool] = False
+    needs: ClassVar[Access] = "model"
     budget_unit: ClassVar[str] = "planner calls"
-    default_budget: ClassVar[int | None] = 500
+    default_budget: ClassVar[int] = 500
 
-    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+    def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Plan for the current weights, and move them to the features on which the policy does worst."""
-        assert budget is not None
-        mdp, costs = task.known_model("mwal"), task.known_costs("mwal")
-        if task.cost_class != "simplex":
-            raise ValueError("mwal plays weights of the simplex: cost_class must be 'simplex'")
-        expert = feature_expectations(task.demonstrations, costs, task.discount).values
+        mdp, costs = task.model, task.cost_table
+        if task.costs.weights != Simplex():
+            raise ValueError(f"mwal plays weights of the simplex, but those of the costs lie in {task.costs.weights}")
+        expert = task.expert_features().values
         planner = _Planner(mdp, costs)
         n_costs = costs.shape[1]
         log_factor = -self.step_factor * np.log1p(np.sqrt(2 * np.log(n_costs) / budget))  # ln β
@@ -151,9 +152,9 @@ class Mwal:
             planned, features = planner(weights)
             occupancy += planned / budget
             log_weights += log_factor * (2 - (features - expert)) / 4
-        return Learned(
-            policy_from_occupancy(occupancy),
+        return LearningResult(
+            TablePolicy(policy_from_occupancy(occupancy)),
             cost_weights=mean_weights,
-            uses_model=True,
+            resources=Resources(uses_model=True),
             facts={"n_planner_calls": planner.n_calls},
         )

@@ -17,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
-from lfd_gym.baselines.learner import Learned, Task
+from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.playing import SeededTorch, network_arch, quiet_logger
 from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.policies.policy import as_policy
+from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray
 
 try:
@@ -33,7 +35,7 @@ _MOST_CENTRES = 1024
 
 
 @dataclass(frozen=True)
-class BehavioralCloning:
+class BehavioralCloning(Learner):
     """Maximum likelihood with an entropy bonus, by Adam; the budget is a number of gradient steps.
 
     Attributes
@@ -55,30 +57,28 @@ class BehavioralCloning:
     l2_weight: float = 0.0
     nearness: float = 1.0
 
-    queries_expert: ClassVar[bool] = False
     budget_unit: ClassVar[str] = "gradient steps"
-    default_budget: ClassVar[int | None] = 1000
+    default_budget: ClassVar[int] = 1000
 
     def __post_init__(self) -> None:
         if not 0 < self.nearness < np.inf:
             raise ValueError(f"nearness must be positive and finite, got {self.nearness}")
 
-    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+    def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Fit a network to the demonstrated actions."""
-        assert budget is not None
         demonstrations, positions = task.demonstrations, task.state_positions
         states, actions = demonstrations.observation_space, demonstrations.action_space
         with SeededTorch(rng):
             if positions is None:
                 batches = PairBatches(demonstrations, self.batch_size, rng)
-                return Learned(self._cloned(states, actions, batches, budget, rng))
+                return LearningResult(as_policy(self._cloned(states, actions, batches, budget, rng)))
             bumps = nearness_bumps(positions, np.unique(demonstrations.observations), self.nearness, rng)
             batches = PairBatches(demonstrations, self.batch_size, rng, bumps)
             seen = gym.spaces.Box(0.0, 1.0, bumps.shape[1:], np.float32)
             trained = self._cloned(seen, actions, batches, budget, rng)
             policy = self.network(states, actions)
             policy.load_state_dict(_over_states(trained.state_dict(), bumps))
-        return Learned(policy)
+        return LearningResult(as_policy(policy))
 
     def _cloned(
         self,

@@ -8,33 +8,32 @@ from typing import ClassVar
 import gymnasium as gym
 import numpy as np
 
-from lfd_gym.baselines.learner import Learned, Task
-from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.estimation import feature_expectations
+from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.model.mdp import policy_from_occupancy
+from lfd_gym.policies.policy import TablePolicy
+from lfd_gym.resources import Resources
 from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
+from lfd_gym.task import Access, Task
 from lfd_gym.validation import FloatArray
 
 
 @dataclass(frozen=True)
-class TabularBC:
+class TabularBC(Learner):
     """π(a|x) = the share of a among the actions the expert took in x; uniform in states the expert was never seen in.
 
     The maximum-likelihood policy, without smoothing.
     """
 
-    queries_expert: ClassVar[bool] = False
-    budget_unit: ClassVar[str] = ""
-    default_budget: ClassVar[int | None] = None
-
-    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+    def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Count."""
-        counts = action_counts(task, "tabular_bc")
-        return Learned(policy_from_occupancy(counts), facts={"n_states_seen": int((counts.sum(axis=1) > 0).sum())})
+        counts = action_counts(task)
+        return LearningResult(
+            TablePolicy(policy_from_occupancy(counts)), facts={"n_states_seen": int((counts.sum(axis=1) > 0).sum())}
+        )
 
 
 @dataclass(frozen=True)
-class ApprenticeBC:
+class ApprenticeBC(Learner):
     """Counts where the expert was seen, the exact apprentice policy elsewhere.
 
     The two use different things about the expert, what it does where it has been and what its behaviour costs, and each
@@ -48,38 +47,33 @@ class ApprenticeBC:
 
     tolerance: float = 1e-8
 
-    queries_expert: ClassVar[bool] = False
-    budget_unit: ClassVar[str] = ""
-    default_budget: ClassVar[int | None] = None
+    needs: ClassVar[Access] = "model"
 
-    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+    def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Solve for the apprentice, and put the counts on top."""
-        counts = action_counts(task, "apprentice_bc")
-        mdp, costs = task.known_model("apprentice_bc"), task.known_costs("apprentice_bc")
-        expert = feature_expectations(task.demonstrations, costs, task.discount).values
-        apprentice = solve_cutting_plane(mdp, costs, expert, cost_class=task.cost_class, tolerance=self.tolerance)
-        return Learned(
-            policy_from_occupancy(counts, fallback=apprentice.policy),
+        counts = action_counts(task)
+        expert = task.expert_features().values
+        apprentice = solve_cutting_plane(task.model, task.costs, expert, tolerance=self.tolerance)
+        return LearningResult(
+            TablePolicy(policy_from_occupancy(counts, fallback=apprentice.policy)),
             cost_weights=apprentice.cost_weights,
-            uses_model=True,
+            resources=Resources(uses_model=True),
             facts={"n_states_seen": int((counts.sum(axis=1) > 0).sum()), "apprentice_gap": apprentice.gap},
         )
 
 
-def action_counts(task: Task, learner: str) -> FloatArray:
-    """Return how often the expert took each action in each state of the model, (S, A)."""
-    mdp = task.known_model(learner)
-    return count_actions(task.demonstrations, mdp.n_states, mdp.n_actions)
-
-
-def count_actions(demonstrations: Demonstrations, n_states: int, n_actions: int) -> FloatArray:
-    """Return how often each action was taken in each state, (S, A)."""
-    spaces = (demonstrations.observation_space, demonstrations.action_space)
-    if not all(isinstance(space, gym.spaces.Discrete) for space in spaces):
-        raise ValueError(f"counting actions needs discrete observations and actions, got {spaces[0]} and {spaces[1]}")
-    pairs = demonstrations.acted_on * n_actions + demonstrations.actions
+def action_counts(task: Task) -> FloatArray:
+    """Return how often the expert took each action in each state, (S, A): of the model, if it is known."""
+    demonstrations = task.demonstrations
+    states, actions = demonstrations.observation_space, demonstrations.action_space
+    if not (isinstance(states, gym.spaces.Discrete) and isinstance(actions, gym.spaces.Discrete)):
+        raise ValueError(f"counting actions needs discrete observations and actions, got {states} and {actions}")
+    n_states, n_actions = int(states.n), int(actions.n)
+    if task.dynamics is not None:
+        n_states, n_actions = task.dynamics.n_states, task.dynamics.n_actions
     if demonstrations.acted_on.max() >= n_states or demonstrations.actions.max() >= n_actions:
         raise ValueError(
-            f"demonstrations over {spaces[0]} and {spaces[1]} do not fit {n_states} states, {n_actions} actions"
+            f"demonstrations over {states} and {actions} do not fit {n_states} states, {n_actions} actions"
         )
+    pairs = demonstrations.acted_on * n_actions + demonstrations.actions
     return np.bincount(pairs, minlength=n_states * n_actions).reshape(n_states, n_actions).astype(np.float64)

@@ -11,10 +11,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from lfd_gym.baselines.behavioral_cloning import BehavioralCloning
-from lfd_gym.baselines.learner import Learned, Task
+from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.playing import SeededTorch, padded_demonstrations, quiet_logger, training_envs
-from lfd_gym.policies.policies import policy_table
-from lfd_gym.policies.tabular_policy import TabularPolicy
+from lfd_gym.policies.policy import as_policy, policy_table
+from lfd_gym.policies.stable_baselines import StableBaselinesPolicy
+from lfd_gym.resources import Resources
+from lfd_gym.task import Access, Task
 
 try:
     import datasets.utils as progress  # type: ignore[import-untyped]
@@ -24,7 +26,7 @@ except ImportError as error:
 
 
 @dataclass(frozen=True)
-class Dagger:
+class Dagger(Learner):
     """Clone, play, ask the expert what it would have done there, and clone again.
 
     The budget is a number of environment steps, in each of which the expert is asked: on top of the demonstrations. The
@@ -50,13 +52,13 @@ class Dagger:
     rampdown_rounds: int = 2
     cloning: BehavioralCloning = field(default_factory=lambda: BehavioralCloning(batch_size=256))
 
-    queries_expert: ClassVar[bool] = True
+    needs: ClassVar[Access] = "episodes"
+    asks_expert: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "environment steps"
-    default_budget: ClassVar[int | None] = 20_000
+    default_budget: ClassVar[int] = 20_000
 
-    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+    def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Run rounds until the budget is spent; the last round is finished."""
-        assert budget is not None
         with SeededTorch(rng), _no_progress_bars(), tempfile.TemporaryDirectory(prefix="lfd_gym_dagger_") as scratch:
             venv = training_envs(task, self.n_envs, rng)
             trainer = SimpleDAggerTrainer(
@@ -78,7 +80,11 @@ class Dagger:
             rounds = trainer.round_num
         # imitation counts whole trajectories; unfinished ones are not recorded.
         steps = int(getattr(venv, "n_steps_taken", budget))
-        return Learned(trainer.policy, env_steps=steps, expert_queries=steps, facts={"n_rounds": rounds})
+        return LearningResult(
+            as_policy(trainer.policy),
+            resources=Resources(env_steps=steps, expert_queries=steps),
+            facts={"n_rounds": rounds},
+        )
 
 
 @contextmanager
@@ -96,6 +102,7 @@ def _no_progress_bars() -> Iterator[None]:
 def _expert(task: Task, venv: Any, rng: np.random.Generator) -> Any:
     if task.expert is None:
         raise ValueError("dagger queries the expert: it needs Task(expert=...)")
-    if task.mdp is None:
+    if task.dynamics is None:
         return task.expert
-    return TabularPolicy(venv.observation_space, venv.action_space, policy_table(task.expert, task.mdp), rng)
+    table = policy_table(task.expert, task.dynamics)
+    return StableBaselinesPolicy(table, venv.observation_space, venv.action_space, rng)

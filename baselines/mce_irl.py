@@ -8,10 +8,13 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 
-from lfd_gym.baselines.learner import Learned, Task
+from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.playing import SeededTorch, padded_demonstrations, quiet_logger
-from lfd_gym.demonstrations.rollout_estimates import horizon_for
+from lfd_gym.demonstrations.estimation import horizon_for
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
+from lfd_gym.policies.policy import as_policy
+from lfd_gym.resources import Resources
+from lfd_gym.task import Access, Task
 from lfd_gym.validation import FloatArray
 
 try:
@@ -39,7 +42,7 @@ class DiscountedMCEIRL(MCEIRL):
 
 
 @dataclass(frozen=True)
-class MceIrl:
+class MceIrl(Learner):
     """Find the reward under which the soft-optimal policy visits states as the expert does; known model.
 
     The reward is linear in the cost features of a state; if these depend on the action, every state has a reward of its
@@ -55,15 +58,14 @@ class MceIrl:
 
     learning_rate: float = 1.0
 
-    queries_expert: ClassVar[bool] = False
+    needs: ClassVar[Access] = "model"
     budget_unit: ClassVar[str] = "gradient steps"
-    default_budget: ClassVar[int | None] = 100
+    default_budget: ClassVar[int] = 100
 
-    def learn(self, task: Task, budget: int | None, rng: np.random.Generator) -> Learned:
+    def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Fit the reward, and return the soft-optimal policy."""
-        assert budget is not None
-        mdp = task.known_model("mce_irl")
-        horizon = min(horizon_for(task.discount, 1e-3), task.horizon)
+        mdp = task.model
+        horizon = min(horizon_for(task.discount, 1e-3), task.episode_length)
         env = TabularModelPOMDP(
             transition_matrix=mdp.transitions.toarray().reshape(mdp.n_states, mdp.n_actions, mdp.n_states),
             observation_matrix=state_features(mdp, task),
@@ -89,7 +91,11 @@ class MceIrl:
                 custom_logger=quiet_logger(),
             )
             trainer.train(max_iter=budget)
-        return Learned(_stationary(trainer.policy.pi, mdp), uses_model=True, facts={"horizon": horizon})
+        return LearningResult(
+            as_policy(_stationary(trainer.policy.pi, mdp)),
+            resources=Resources(uses_model=True),
+            facts={"horizon": horizon},
+        )
 
     def _visits(self, task: Task, mdp: FiniteMDP, horizon: int, rng: np.random.Generator) -> FloatArray:
         """Return the expert's discounted visits of states at times 0 to ``horizon``, averaged over trajectories."""
@@ -103,8 +109,8 @@ class MceIrl:
 
 def state_features(mdp: FiniteMDP, task: Task) -> FloatArray:
     """Return (S, k) features of states: the cost features if they do not depend on the action, else the identity."""
-    if task.cost_features is not None and not callable(task.cost_features):
-        pairs = np.asarray(task.cost_features).reshape(mdp.n_states, mdp.n_actions, -1)
+    if task.costs is not None:
+        pairs = task.cost_table.reshape(mdp.n_states, mdp.n_actions, -1)
         if (pairs == pairs[:, :1]).all():
             return np.ascontiguousarray(pairs[:, 0])
     return np.eye(mdp.n_states)

@@ -16,10 +16,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.baselines.learner import Task
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import TabularModel
-from lfd_gym.model.mdp import FiniteMDP
+from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray
 
 try:
@@ -36,8 +36,8 @@ class TabularVecEnv(VecEnv):
 
     Parameters
     ----------
-    mdp
-        The model; its absorbing state, if it has one, is observed like any other.
+    dynamics
+        Its absorbing state, if it has one, is observed like any other.
     n_envs
         Number of copies.
     horizon
@@ -49,13 +49,20 @@ class TabularVecEnv(VecEnv):
     """
 
     def __init__(
-        self, mdp: FiniteMDP, n_envs: int, horizon: int, rng: np.random.Generator, cost: FloatArray | None = None
+        self,
+        dynamics: FiniteDynamics,
+        n_envs: int,
+        horizon: int,
+        rng: np.random.Generator,
+        cost: FloatArray | None = None,
     ) -> None:
-        super().__init__(n_envs, gym.spaces.Discrete(mdp.n_states), gym.spaces.Discrete(mdp.n_actions))
-        self._model = TabularModel.of(mdp)
+        super().__init__(n_envs, gym.spaces.Discrete(dynamics.n_states), gym.spaces.Discrete(dynamics.n_actions))
+        self._model = TabularModel.of(dynamics)
         self._horizon = horizon
         self._rng = rng
-        self._rewards = np.zeros(mdp.n_states * mdp.n_actions) if cost is None else -np.asarray(cost, dtype=np.float64)
+        self._rewards = (
+            np.zeros(dynamics.n_states * dynamics.n_actions) if cost is None else -np.asarray(cost, dtype=np.float64)
+        )
         self._elapsed = 0
         self.n_steps_taken = 0
 
@@ -108,11 +115,11 @@ class TabularVecEnv(VecEnv):
 
 def training_envs(task: Task, n_envs: int, rng: np.random.Generator) -> VecEnv:
     """Return vectorised environments to learn in: on the model if it is known, else copies of the environment."""
-    if task.mdp is not None:
-        return TabularVecEnv(task.mdp, n_envs, task.horizon, rng)
-    if task.env.spec is None:
+    if task.dynamics is not None:
+        return TabularVecEnv(task.dynamics, n_envs, task.episode_length, rng)
+    spec: Any = getattr(task.env, "spec", None)
+    if spec is None:
         raise ValueError("env must have been made by gymnasium.make, so that copies of it can be made")
-    spec = task.env.spec
     venv = DummyVecEnv([lambda: RolloutInfoWrapper(spec.make()) for _ in range(n_envs)])
     venv.seed(int(rng.integers(2**31)))
     return venv
@@ -123,20 +130,22 @@ def padded_demonstrations(task: Task, rng: np.random.Generator) -> Demonstration
 
     Actions do not matter there; they are drawn uniformly. Without a model they are returned as they are.
     """
-    mdp = task.mdp
-    if mdp is None:
-        return task.demonstrations
-    episodes = [_padded(episode, mdp, task.horizon, rng) for episode in task.demonstrations]
-    return Demonstrations.from_episodes(episodes, gym.spaces.Discrete(mdp.n_states), gym.spaces.Discrete(mdp.n_actions))
+    demonstrations: Demonstrations = task.demonstrations
+    dynamics = task.dynamics
+    if dynamics is None:
+        return demonstrations
+    episodes = [_padded(episode, dynamics, task.episode_length, rng) for episode in demonstrations]
+    spaces = gym.spaces.Discrete(dynamics.n_states), gym.spaces.Discrete(dynamics.n_actions)
+    return Demonstrations.from_episodes(episodes, *spaces)
 
 
-def _padded(episode: Episode, mdp: FiniteMDP, horizon: int, rng: np.random.Generator) -> Episode:
+def _padded(episode: Episode, dynamics: FiniteDynamics, horizon: int, rng: np.random.Generator) -> Episode:
     observations, actions = (np.asarray(part, dtype=np.int64) for part in (episode.observations, episode.actions))
     missing = horizon - len(actions)
-    if episode.terminated and mdp.absorbing_state is not None:
+    if episode.terminated and dynamics.absorbing_state is not None:
         # Whatever the environment showed at the end, the process is in the absorbing state.
-        observations = np.append(observations[:-1], [mdp.absorbing_state] * (max(missing, 0) + 1))
-        actions = np.append(actions, rng.integers(mdp.n_actions, size=max(missing, 0)))
+        observations = np.append(observations[:-1], [dynamics.absorbing_state] * (max(missing, 0) + 1))
+        actions = np.append(actions, rng.integers(dynamics.n_actions, size=max(missing, 0)))
     return Episode(observations, actions, None, terminated=False, truncated=True)
 
 

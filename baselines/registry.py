@@ -11,21 +11,22 @@ from lfd_gym.baselines.learner import Learner
 
 #: Name → "module:class" (imported on demand), or a function that takes settings and returns a learner.
 _LEARNERS: dict[str, str | Callable[..., Learner]] = {
-    "abbeel_ng": "lfd_gym.baselines.apprenticeship:AbbeelNg",
-    "airl": "lfd_gym.baselines.adversarial:Airl",
-    "apprentice_bc": "lfd_gym.baselines.counting:ApprenticeBC",
-    "bc": "lfd_gym.baselines.behavioral_cloning:BehavioralCloning",
-    "cutting_plane": "lfd_gym.baselines.primal_dual:CuttingPlane",
-    "expert": "lfd_gym.baselines.reference_policies:Expert",
-    "dagger": "lfd_gym.baselines.dagger:Dagger",
-    "gail": "lfd_gym.baselines.adversarial:Gail",
-    "lpal": "lfd_gym.baselines.primal_dual:Lpal",
-    "mce_irl": "lfd_gym.baselines.mce_irl:MceIrl",
-    "mirror_descent": "lfd_gym.baselines.primal_dual:MirrorDescent",
-    "mwal": "lfd_gym.baselines.apprenticeship:Mwal",
-    "plug_in": "lfd_gym.baselines.primal_dual:PlugIn",
-    "random": "lfd_gym.baselines.reference_policies:Random",
-    "tabular_bc": "lfd_gym.baselines.counting:TabularBC",
+    "abbeel_ng": "apprenticeship:AbbeelNg",
+    "airl": "adversarial:Airl",
+    "apprentice_bc": "counting:ApprenticeBC",
+    "bc": "behavioral_cloning:BehavioralCloning",
+    "cutting_plane": "exact:CuttingPlane",
+    "dagger": "dagger:Dagger",
+    "expert": "reference_policies:Expert",
+    "gail": "adversarial:Gail",
+    "lpal": "exact:Lpal",
+    "mce_irl": "mce_irl:MceIrl",
+    "mirror_descent": "saddle_point:MirrorDescent",
+    "mwal": "apprenticeship:Mwal",
+    "plug_in": "exact:PlugIn",
+    "primal_dual_hybrid": "saddle_point:PrimalDualHybrid",
+    "random": "reference_policies:Random",
+    "tabular_bc": "counting:TabularBC",
 }
 
 
@@ -54,7 +55,7 @@ def make_learner(name: str, **settings: Any) -> Learner:
     factory = _LEARNERS[name]
     if isinstance(factory, str):
         module, _, attribute = factory.partition(":")
-        factory = getattr(import_module(module), attribute)
+        factory = getattr(import_module(f"lfd_gym.baselines.{module}"), attribute)
     if dataclasses.is_dataclass(factory):
         known = [part.name for part in dataclasses.fields(factory)]
         unknown = sorted(set(settings) - set(known))

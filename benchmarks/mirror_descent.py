@@ -42,8 +42,8 @@ def grid_problem(size: int) -> tuple[lfd.SaddlePointProblem, lfd.TabularModel]:
     problem = lfd.SaddlePointProblem(
         cost_features=costs,
         expert_features=np.zeros(costs.shape[1]),
-        occupancy_features=lfd.TabularOccupancyFeatures(mdp.n_states, mdp.n_actions),
-        value_features=lfd.TabularValueFeatures(mdp.n_states),
+        occupancy_features=lfd.features.TabularOccupancyFeatures(mdp.n_states, mdp.n_actions),
+        value_features=lfd.features.TabularValueFeatures(mdp.n_states),
         discount=DISCOUNT,
         value_radius=RADIUS,
         mdp=mdp,
@@ -60,8 +60,10 @@ def low_dimensional_problem() -> tuple[lfd.SaddlePointProblem, lfd.TabularModel]
             tabular.mdp,
             tabular.cost_features,
             tabular.expert_features,
-            occupancy_features=lfd.FiniteOccupancyFeatures(rng.dirichlet(np.ones(1024), size=32).T, n_actions=4),
-            value_features=lfd.FiniteValueFeatures(rng.uniform(-1, 1, (256, 32))),
+            occupancy_features=lfd.features.FiniteOccupancyFeatures(
+                rng.dirichlet(np.ones(1024), size=32).T, n_actions=4
+            ),
+            value_features=lfd.features.FiniteValueFeatures(rng.uniform(-1, 1, (256, 32))),
             value_radius=8.0,
         )
     return problem, model

@@ -21,7 +21,7 @@ def stay_or_switch(discount: float, success: float = 0.8) -> FiniteMDP:
     array([0.555556, 0.444444])
     """
     stay, switch = np.eye(2), np.array([[1 - success, success], [success, 1 - success]])
-    return FiniteMDP(np.stack([stay, switch], axis=1), np.array([1.0, 0.0]), discount)  # type: ignore[arg-type]
+    return FiniteMDP(np.stack([stay, switch], axis=1), np.array([1.0, 0.0]), discount)
 
 
 def self_loops(n_states: int, n_actions: int, discount: float) -> FiniteMDP:
@@ -35,4 +35,4 @@ def self_loops(n_states: int, n_actions: int, discount: float) -> FiniteMDP:
     array([ 0.3, -0.4])
     """
     transitions = np.repeat(np.eye(n_states), n_actions, axis=0)
-    return FiniteMDP(transitions, np.full(n_states, 1 / n_states), discount)  # type: ignore[arg-type]
+    return FiniteMDP(transitions, np.full(n_states, 1 / n_states), discount)

@@ -25,8 +25,8 @@ from lfd_gym.validation import FloatArray
 class FiniteEnv(gym.Env[Any, Any], ABC):
     """What every environment over finitely many states shares: spaces, ``reset``, ``step`` and ``set_state``.
 
-    A subclass says how states are drawn, and offers its ``dynamics``, which may be built on first use: stepping does not
-    need them.
+    A subclass says how states are drawn, and offers its ``dynamics``, which may be built on first use: stepping does
+    not need them.
 
     Parameters
     ----------

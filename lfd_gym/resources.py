@@ -1,13 +1,29 @@
-"""What learning used: data, simulator, time and memory."""
+"""What was used: data, simulator, time and memory by learning; the versions of what did it."""
 
 from __future__ import annotations
 
+import platform
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
+
+_PACKAGES = (
+    "lfd-gym",
+    "numpy",
+    "scipy",
+    "numba",
+    "gymnasium",
+    "torch",
+    "stable-baselines3",
+    "imitation",
+    "joblib",
+    "ray",
+)
 
 
 @dataclass(frozen=True)
@@ -33,7 +49,7 @@ class Resources:
         platform does not say.
     """
 
-    n_demonstrations: int
+    n_demonstrations: int = 0
     env_steps: int = 0
     oracle_calls: int = 0
     expert_queries: int = 0
@@ -86,3 +102,20 @@ def peak_memory_mb() -> float | None:
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (1e6 if sys.platform == "darwin" else 1e3)  # bytes on macOS, kilobytes elsewhere
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions of the packages that matter, as far as they are installed."""
+    found = {}
+    for package in _PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def machine() -> str:
+    """Return the system, the processor and the version of Python."""
+    return f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"

@@ -17,9 +17,10 @@ by at most 2‖ρ̂ − ρ‖∞. Where these constants differ from the paper's,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import inf, log, sqrt
+from math import ceil, inf, log, sqrt
 
-from lfd_gym.demonstrations.estimation import required_horizon, required_trajectories
+from lfd_gym.costs.sets import Simplex
+from lfd_gym.demonstrations.estimation import horizon_for
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.validation import check_delta, discount_factor
 
@@ -57,10 +58,10 @@ class ProblemSize:
     @classmethod
     def of(cls, problem: SaddlePointProblem) -> ProblemSize:
         """Return the size of ``problem``, which must have the paper's domains."""
-        if problem.value_domain != "ball" or problem.cost_class != "simplex":
+        if problem.value_domain != "ball" or problem.costs.weights != Simplex():
             raise ValueError(
                 "Theorem 1 is about value_domain 'ball' and cost_class 'simplex', "
-                f"got {problem.value_domain!r} and {problem.cost_class!r}"
+                f"got {problem.value_domain!r} and {problem.costs.weights}"
             )
         return cls(problem.n_occupancy_features, problem.n_costs, problem.value_radius, problem.discount)
 
@@ -208,6 +209,50 @@ def accuracy_after(
     expert_error = chance + size.discount**horizon
     residual = residual_bound(size, n_iterations, delta / 2) + 2 * expert_error
     return (COHERENT_FACTOR if coherent else STRONG_FACTOR) * residual
+
+
+def required_trajectories(accuracy: float, n_features: int, delta: float) -> int:
+    """Return m = ⌈8 log(2 n_c/δ) / accuracy²⌉: then all sample means are within accuracy/2 of their expectations.
+
+    With `required_horizon` at the same accuracy, ‖ρ̂ − ρ‖_∞ ≤ accuracy with probability at least 1 − δ: one half of it
+    for sampling (Hoeffding on [−1, 1]), the other for the tail.
+
+    Theorem 1 of the paper, for its ε and δ, needs ‖ρ̂ − ρ‖_∞ ≤ ε/4 with probability 1 − δ/2, and prints
+    m = 8 log(4 n_c/δ)/ε² and H = log(2/ε)/(1−γ). These are the numbers for accuracy ε, not ε/4 (the tail alone may
+    reach ε/2): ``required_trajectories(eps, n_c, delta / 2)``. What the proof uses takes 16 times as many,
+    ``required_trajectories(eps / 4, n_c, delta / 2)`` = 128 log(4 n_c/δ)/ε², and
+    ``required_horizon(eps / 4, discount)``, about log(8/ε)/(1−γ).
+
+    Examples
+    --------
+    >>> required_trajectories(0.1, n_features=5, delta=0.05)
+    4239
+    """
+    _check_accuracy(accuracy)
+    check_delta(delta)
+    if n_features < 1:
+        raise ValueError(f"n_features must be at least 1, got {n_features}")
+    return ceil(8 * log(2 * n_features / delta) / accuracy**2)
+
+
+def required_horizon(accuracy: float, discount: float) -> int:
+    """Return the smallest number of actions after which the tail, γ^horizon, is at most accuracy/2.
+
+    The paper's H counts from 0 and bounds this by log(2/ε)/(1−γ); see `required_trajectories` for its constants.
+
+    Examples
+    --------
+    >>> required_horizon(0.1, discount=0.9)
+    29
+    """
+    _check_accuracy(accuracy)
+    gamma = discount_factor("discount", discount)
+    return horizon_for(gamma, accuracy / 2)
+
+
+def _check_accuracy(accuracy: float) -> None:
+    if not 0 < accuracy < 2:
+        raise ValueError(f"accuracy must lie strictly between 0 and 2, the range of expected costs, got {accuracy}")
 
 
 def _check_count(name: str, count: int) -> None:

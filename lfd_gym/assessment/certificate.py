@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import CostClass, check_sampled_costs, cost_distance
-from lfd_gym.demonstrations.collection import collect
-from lfd_gym.demonstrations.estimation import feature_expectations
-from lfd_gym.demonstrations.rollout_estimates import horizon_for
-from lfd_gym.features.occupancy_features import TabularOccupancyFeatures, TileOccupancyFeatures, TilePolicy
+from lfd_gym.costs.sets import ConvexSet
+from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
 from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.policies.policy import PolicyLike, policy_table
 from lfd_gym.solvers.saddle.approximation import ApproximationError, point_approximation_error
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.solvers.solution import SaddlePoint
+from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray, check_delta
-
-_TAIL = 1e-3
 
 #: Probability of failure → bounds on |ρ̂ − ρ_C(π_E)|, one number or (n_c,), e.g. ``FeatureExpectations.radius``.
 ExpertRadius: TypeAlias = Callable[[float], FloatArray | float]
@@ -88,155 +86,174 @@ class Certificate:
 
 
 def certify(
-    problem: SaddlePointProblem,
-    occupancy_weights: ArrayLike,
-    value_weights: ArrayLike,
-    cost_weights: ArrayLike,
+    policy: PolicyLike,
+    task: Task,
     *,
-    expert_radius: ExpertRadius,
-    delta: float,
-    policy: ArrayLike | None = None,
-    apprentice_occupancy: ArrayLike | None = None,
+    delta: float = 0.05,
+    rng: np.random.Generator | None = None,
+    deterministic: bool = False,
+    n_rollouts: int = 10_000,
 ) -> Certificate:
-    """Certify a point of a problem whose model is known: all but the demonstrations is exact.
+    """Bound δ_C(π, π_E) for any policy, whoever learned it and however.
+
+    The bound rests on the demonstrations and, where the model is not known, on fresh rollouts of the policy.
 
     Parameters
     ----------
-    problem
-        With a known model.
-    occupancy_weights, value_weights, cost_weights
-        θ, λ, w, in their domains.
-    expert_radius
-        How far ρ̂ may be from the expert's ρ, by probability of failure; `exactly_known` if it is not an estimate.
-    delta
-        Probability of failure, strictly between 0 and 1.
     policy
-        The (S, A) policy to certify; π_θ if not given.
-    apprentice_occupancy
-        (S, A) occupancy of an apprentice policy, needed for the approximation terms unless Φ is tabular, where every
-        occupancy is expressed exactly. The approximation terms are about π_θ and left out for another ``policy``.
+        Anything that `lfd_gym.as_policy` takes.
+    task
+        With demonstrations and costs.
+    delta
+        Probability of failure.
+    rng
+        Drives the rollouts; what it draws must not have been used in training. Not used where the model is known.
+    deterministic
+        Whether it is the policy's best actions that are certified.
+    n_rollouts
+        How many rollouts, where the model is not known.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from lfd_gym import FiniteMDP, SaddlePointProblem, solve_primal_dual_hybrid
-    >>> mdp = FiniteMDP([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], initial_distribution=[1.0, 0.0], discount=0.9)
-    >>> costs = np.array([[0.0], [0.0], [1.0], [1.0]])
-    >>> expert = mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel()
-    >>> problem = SaddlePointProblem.tabular(mdp, costs, costs.T @ expert)
-    >>> solution = solve_primal_dual_hybrid(problem)
-    >>> weights = solution.occupancy_weights, solution.value_weights, solution.cost_weights
-    >>> certificate = certify(problem, *weights, expert_radius=exactly_known, delta=0.05)
-    >>> bool(certificate.cost_distance_bound < 1e-4)
+    >>> import gymnasium as gym, numpy as np, lfd_gym as lfd
+    >>> rng = np.random.default_rng(0)
+    >>> env = gym.make("lfd_gym/StochasticGridworld-v0", size=5)
+    >>> mdp, costs = lfd.FiniteMDP.from_env(env, discount=0.9), env.unwrapped.cost_features
+    >>> demos = lfd.collect(env, mdp.optimal_policy(costs[:, 0]), 1000, 100, rng)
+    >>> certificate = lfd.certify(np.full((25, 4), 0.25), lfd.Task(env, demos, discount=0.9), delta=0.05)
+    >>> 0 < certificate.cost_distance < certificate.cost_distance_bound
     True
     """
-    mdp, costs = problem.known_model()
     check_delta(delta)
-    theta, lam, w = problem.check_point(occupancy_weights, value_weights, cost_weights)
-    table = problem.policy(theta) if policy is None else np.asarray(policy, dtype=np.float64)
-    difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_features
-    radii = np.broadcast_to(expert_radius(delta), difference.shape)
-    residual = problem.saddle_point_residual(theta, lam, w)
-    approximation = None
-    tabular = isinstance(problem.occupancy_features, TabularOccupancyFeatures)
-    if policy is None and (apprentice_occupancy is not None or tabular):
-        target = mdp.occupancy(table) if apprentice_occupancy is None else apprentice_occupancy
-        approximation = point_approximation_error(problem, theta, lam, w, target)
+    expert = task.expert_features()
+    ours = task.expected_costs(policy, rng=rng, n_rollouts=n_rollouts, deterministic=deterministic)
+    difference = ours.values - expert.values
+    if ours.exact:
+        radii, evidence = expert.radius(delta), "known model"
+    else:
+        radii, evidence = expert.radius(delta / 2) + ours.radius(delta / 2), f"{n_rollouts} rollouts"
+    weights = task.costs.weights
     return Certificate(
         delta=delta,
-        evidence="known model",
-        cost_distance=cost_distance(difference, problem.cost_class),
-        cost_distance_bound=largest_distance(difference, radii, problem.cost_class),
-        residual=residual,
-        residual_bound=residual + 2 * _class_radius(radii, problem.cost_class),
-        approximation=approximation,
+        evidence=f"{evidence}, {expert.n_trajectories} demonstrations",
+        cost_distance=float(weights.support(difference)),
+        cost_distance_bound=weights.largest_within(difference, radii),
     )
 
 
-def certify_from_samples(
+def certify_saddle_point(
     problem: SaddlePointProblem,
-    model: GenerativeModel,
-    occupancy_weights: ArrayLike,
-    value_weights: ArrayLike,
-    cost_weights: ArrayLike,
+    point: SaddlePoint,
     *,
     expert_radius: ExpertRadius,
     delta: float,
-    rng: np.random.Generator,
-    policy: Any = None,
+    policy: PolicyLike | None = None,
+    apprentice_occupancy: ArrayLike | None = None,
+    model: GenerativeModel | None = None,
+    rng: np.random.Generator | None = None,
     n_rollouts: int = 10_000,
     n_samples: int = 1_000_000,
     n_per_column: int = 10_000,
 ) -> Certificate:
-    """Certify a point and its policy from fresh draws of a generative model, without knowing the model.
+    """Certify a point of a saddle-point problem and its policy.
 
-    The bound on the cost distance assumes nothing about features or how the policy was found: it compares rollouts of
-    the policy with the demonstrations. All draws must be fresh: ``rng`` must not be one that the training used.
+    Where the problem's model is known, all but the demonstrations is exact. With a generative ``model`` instead, the
+    bounds come from its fresh draws: that of the cost distance assumes nothing about features or how the policy was
+    found, it compares rollouts of the policy with the demonstrations.
 
     Parameters
     ----------
-    problem, model
-        The problem, and a simulator of its dynamics.
-    occupancy_weights, value_weights, cost_weights
-        θ, λ, w, in their domains.
-    expert_radius, delta
-        As for `certify`. The probability of failure is shared among demonstrations, rollouts and residual.
-    rng
-        Drives all draws.
+    problem, point
+        The problem; θ, λ, w in their domains.
+    expert_radius
+        How far ρ̂ may be from the expert's ρ, by probability of failure; `exactly_known` if it is not an estimate.
+    delta
+        Probability of failure, strictly between 0 and 1; with a ``model`` it is shared among demonstrations, rollouts
+        and residual.
     policy
-        Anything `collect` takes: an (S, A) array, or an object with ``action_probabilities`` or ``predict``. π_θ if not
-        given, where Φ says it: over finite spaces and tiles.
+        The policy to certify; π_θ if not given, where Φ has one.
+    apprentice_occupancy
+        (S, A) occupancy of an apprentice policy, needed for the approximation terms unless Φ is tabular, where every
+        occupancy is expressed exactly. The approximation terms are about π_θ and left out for another ``policy``.
+    model, rng
+        A simulator of the problem's dynamics, and what drives its draws: not one that the training used.
     n_rollouts
         Rollouts of the policy, each so long that what is left is worth at most 1e-3.
     n_samples, n_per_column
         Draws for the residual, see `sample_residual`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from lfd_gym import FiniteMDP, SaddlePointProblem, certify_saddle_point, solve_primal_dual_hybrid
+    >>> mdp = FiniteMDP([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], initial_distribution=[1.0, 0.0], discount=0.9)
+    >>> costs = np.array([[0.0], [0.0], [1.0], [1.0]])
+    >>> expert = mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel()
+    >>> problem = SaddlePointProblem.tabular(mdp, costs, costs.T @ expert)
+    >>> point = solve_primal_dual_hybrid(problem).point
+    >>> certificate = certify_saddle_point(problem, point, expert_radius=exactly_known, delta=0.05)
+    >>> bool(certificate.cost_distance_bound < 1e-4)
+    True
     """
     check_delta(delta)
-    theta, lam, w = problem.check_point(occupancy_weights, value_weights, cost_weights)
-    if not callable(problem.cost_features):
-        check_sampled_costs("cost_features", problem.cost_features, model)
+    checked = problem.check_point(point)
+    if model is None:
+        return _certify_exactly(problem, checked, expert_radius, delta, policy, apprentice_occupancy)
+    if rng is None:
+        raise ValueError("rng must be given: the certificate rests on draws of the model")
     share = delta / 3
     if policy is None:
-        policy = _policy_of(problem, theta)
-    rollouts = collect(model, policy, n_rollouts, horizon_for(problem.discount, _TAIL), rng)
-    costs = problem.pair_costs if callable(problem.cost_features) else problem.cost_features
-    estimate = feature_expectations(rollouts, costs, problem.discount)
-    difference = estimate.values - problem.expert_features
+        policy = problem.occupancy_features.policy(checked.occupancy_weights)
+    ours = Task(model, discount=problem.discount, costs=problem.costs).expected_costs(
+        policy, rng=rng, n_rollouts=n_rollouts
+    )
+    difference = ours.values - problem.expert_features
     expert_radii = np.broadcast_to(expert_radius(share), difference.shape)
     sampled = sample_residual(
-        problem,
-        model,
-        theta,
-        lam,
-        w,
-        n_samples=n_samples,
-        n_per_column=n_per_column,
-        delta=share,
-        rng=rng,
+        problem, model, checked, n_samples=n_samples, n_per_column=n_per_column, delta=share, rng=rng
     )
+    weights = problem.costs.weights
     return Certificate(
         delta=delta,
-        evidence=f"{n_rollouts} rollouts, {len(rollouts.actions) + sampled.oracle_calls} draws of the model",
-        cost_distance=cost_distance(difference, problem.cost_class),
-        cost_distance_bound=largest_distance(difference, estimate.radius(share) + expert_radii, problem.cost_class),
+        evidence=f"{n_rollouts} rollouts, {ours.n_steps + sampled.oracle_calls} draws of the model",
+        cost_distance=float(weights.support(difference)),
+        cost_distance_bound=weights.largest_within(difference, ours.radius(share) + expert_radii),
         residual=sampled.estimate,
-        residual_bound=sampled.bound + 2 * _class_radius(expert_radii, problem.cost_class),
+        residual_bound=sampled.bound + 2 * _class_radius(expert_radii, weights),
     )
 
 
-def _policy_of(problem: SaddlePointProblem, occupancy_weights: FloatArray) -> FloatArray | TilePolicy:
-    features = problem.occupancy_features
-    if isinstance(features, TileOccupancyFeatures):
-        return features.policy(occupancy_weights)
-    return problem.policy(occupancy_weights)
+def _certify_exactly(
+    problem: SaddlePointProblem,
+    point: SaddlePoint,
+    expert_radius: ExpertRadius,
+    delta: float,
+    policy: PolicyLike | None,
+    apprentice_occupancy: ArrayLike | None,
+) -> Certificate:
+    mdp, costs = problem.known_model()
+    own = problem.policy(point.occupancy_weights)
+    table = own if policy is None else policy_table(policy, mdp)
+    difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_features
+    radii = np.broadcast_to(expert_radius(delta), difference.shape)
+    residual = problem.saddle_point_residual(point)
+    approximation = None
+    tabular = isinstance(problem.occupancy_features, TabularOccupancyFeatures)
+    if policy is None and (apprentice_occupancy is not None or tabular):
+        target = mdp.occupancy(table) if apprentice_occupancy is None else apprentice_occupancy
+        approximation = point_approximation_error(problem, point, target)
+    weights = problem.costs.weights
+    return Certificate(
+        delta=delta,
+        evidence="known model",
+        cost_distance=float(weights.support(difference)),
+        cost_distance_bound=weights.largest_within(difference, radii),
+        residual=residual,
+        residual_bound=residual + 2 * _class_radius(radii, weights),
+        approximation=approximation,
+    )
 
 
-def _class_radius(radii: FloatArray, cost_class: CostClass) -> float:
+def _class_radius(radii: FloatArray, weights: ConvexSet) -> float:
     """Largest |⟨w, ρ̂ − ρ⟩| over the class when |ρ̂ − ρ| ≤ ``radii``."""
-    return float(radii.max() if cost_class == "simplex" else np.linalg.norm(radii))
-
-
-def largest_distance(difference: FloatArray, radii: FloatArray, cost_class: CostClass) -> float:
-    """Largest cost distance of any vector within ``radii`` of ``difference``."""
-    furthest = difference + radii if cost_class == "simplex" else np.abs(difference) + radii
-    return cost_distance(furthest, cost_class)
+    return weights.largest_within(np.zeros_like(radii), radii)

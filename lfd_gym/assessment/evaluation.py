@@ -1,10 +1,9 @@
 """One evaluation for every policy.
 
-On a known model (`FiniteMDP`) everything is exact: the policy is asked once for every state, and expected costs follow
-from linear systems. On a generative model they are estimated by discounted rollouts, with intervals that hold together.
+Where the model is known everything is exact: the policy is asked once for every state, and expected costs follow from
+linear systems. Else they are estimated by discounted rollouts, with intervals that hold together.
 
-The first cost feature is the true cost. With ρ the expected costs of the policy, ρ_E those of the expert and ρ_U those
-of the uniformly random policy:
+With ρ the expected costs of the policy, ρ_E those of the expert and ρ_U those of the uniformly random policy:
 
 - true gap: ρ_true − ρ_E,true (negative: better than the expert);
 - 𝒞-distance: max over the cost class of ⟨w, ρ − ρ_E⟩;
@@ -17,30 +16,21 @@ of the uniformly random policy:
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import (
-    CostClass,
-    check_cost_class,
-    check_cost_features,
-    check_model_costs,
-    check_sampled_costs,
-    cost_distance,
-)
-from lfd_gym.demonstrations.rollout_estimates import CostRows, RolloutEstimate, estimate_costs, horizon_for
+from lfd_gym.costs.costs import CostFunction, Costs, as_costs
+from lfd_gym.costs.sets import CostClass
+from lfd_gym.demonstrations.estimation import CostEstimate
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.policies.policies import Policy, policy_table
+from lfd_gym.policies.policy import PolicyLike, UniformPolicy, policy_table
 from lfd_gym.resources import Resources
-from lfd_gym.validation import FloatArray, discount_factor, finite_array
-
-#: What is left of the discounted sum at the default horizon of rollouts.
-_DEFAULT_TAIL = 1e-3
+from lfd_gym.task import Task
+from lfd_gym.validation import FloatArray, finite_array
 
 
 @dataclass(frozen=True)
@@ -75,13 +65,15 @@ class Evaluation:
     Attributes
     ----------
     expected_costs
-        (n_c,) ρ of every cost feature, normalised by (1−γ).
+        (n_c,) ρ of every cost, normalised by (1−γ).
     deterministic
         Whether the most probable actions were taken, instead of drawing them.
     expert_costs
-        (n_c,) ρ of the expert.
+        (n_c,) ρ of the expert, known or estimated from the demonstrations.
     true_gap, cost_distance, normalised_score, occupancy_distance, agreement
         Compared with the expert.
+    true_cost, expert_true_cost
+        ρ_true of the policy and of the expert.
     sampling
         None if the evaluation is exact.
     resources
@@ -96,6 +88,8 @@ class Evaluation:
     normalised_score: float | None = None
     occupancy_distance: float | None = None
     agreement: float | None = None
+    true_cost: float | None = None
+    expert_true_cost: float | None = None
     sampling: Sampling | None = None
     resources: Resources | None = None
 
@@ -113,7 +107,7 @@ class Evaluation:
         kind = "exact" if self.sampling is None else f"{self.sampling.n_rollouts} rollouts"
         lines = [f"evaluation ({kind}, {'deterministic' if self.deterministic else 'stochastic'})"]
         lines.append(f"  {'expected costs':20}" + " ".join(f"{cost:+.4f}" for cost in self.expected_costs))
-        for name in ("true_gap", "cost_distance", "normalised_score", "occupancy_distance", "agreement"):
+        for name in ("true_cost", "true_gap", "cost_distance", "normalised_score", "occupancy_distance", "agreement"):
             value = getattr(self, name)
             if value is None:
                 continue
@@ -126,45 +120,42 @@ class Evaluation:
 
 
 def evaluate(
-    policy: Policy,
-    model: FiniteMDP | GenerativeModel,
-    cost_features: ArrayLike | CostRows,
+    policy: PolicyLike,
+    task: Task | FiniteMDP | GenerativeModel,
+    costs: Costs | ArrayLike | CostFunction | None = None,
     *,
-    expert: Policy | None = None,
+    expert: PolicyLike | None = None,
     expert_features: ArrayLike | None = None,
-    cost_class: CostClass = "simplex",
+    true_cost: Any = None,
+    cost_class: CostClass | None = None,
+    discount: float | None = None,
     deterministic: bool = False,
     resources: Resources | None = None,
-    discount: float | None = None,
     n_rollouts: int = 1000,
     horizon: int | None = None,
     confidence: float = 0.95,
     rng: np.random.Generator | None = None,
 ) -> Evaluation:
-    """Evaluate ``policy``: exactly on a `FiniteMDP`, by rollouts on any other generative model.
+    """Evaluate ``policy``: exactly where the model is known, else by rollouts.
 
     Parameters
     ----------
     policy
-        An (S, A) array, a policy of this package, or a policy or algorithm of Stable-Baselines3.
-    model
-        A `FiniteMDP`, or a `GenerativeModel`.
-    cost_features
-        (S·A, n_c) with entries in [−1, 1]; or, on a generative model, a function (observations, actions) → (n, n_c).
-        The first is the true cost.
-    expert
-        The expert's policy, to compare with. If only its expected costs are known, give
-        ``expert_features`` instead.
-    cost_class
-        For the 𝒞-distance.
+        An (S, A) array, a policy of this package, a policy or algorithm of Stable-Baselines3, or a function.
+    task
+        What the policy is for. A `FiniteMDP` or a `GenerativeModel` will do, with ``costs`` and what else is known:
+        ``expert``, ``true_cost``, ``cost_class`` and, for a generative model, the ``discount``, as for `Task`.
+    expert_features
+        (n_c,) the expert's expected costs, to compare with where its policy is not known. If not given, those
+        estimated from the demonstrations of the task.
     deterministic
         Take the most probable action instead of drawing one. Policies made from occupancy measures are stochastic, and
         making them deterministic changes them.
     resources
         What learning the policy took; kept in the result.
-    discount, n_rollouts, horizon, confidence, rng
-        For rollouts only: γ; number of rollouts; their length (by default until 0.1 % of the discounted weight is
-        left); joint confidence of the intervals; the source of randomness.
+    n_rollouts, horizon, confidence, rng
+        For rollouts only: number of rollouts; their length (by default until 0.1 % of the discounted weight is left);
+        joint confidence of the intervals; the source of randomness.
 
     Examples
     --------
@@ -173,74 +164,118 @@ def evaluate(
     >>> mdp = FiniteMDP(np.array([[[1.0, 0.0], [0.2, 0.8]], [[0.0, 1.0], [0.0, 1.0]]]), [1.0, 0.0], discount=0.5)
     >>> costs = np.array([[1.0], [1.0], [0.0], [0.0]])
     >>> expert = mdp.optimal_policy(costs[:, 0])
-    >>> evaluation = evaluate(np.full((2, 2), 0.5), mdp, costs, expert=expert)
+    >>> evaluation = evaluate(np.full((2, 2), 0.5), mdp, costs, expert=expert, true_cost=costs[:, 0])
     >>> round(evaluation.true_gap, 4), evaluation.agreement, evaluation.exact
     (0.1587, 0.5, True)
     """
-    check_cost_class("cost_class", cost_class)
-    if expert is not None and expert_features is not None:
+    if not isinstance(task, Task):
+        task = _task(task, costs, cost_class, discount, true_cost, expert)
+    elif any(given is not None for given in (costs, expert, true_cost, cost_class, discount)):
+        raise ValueError("costs, expert, true_cost, cost_class and discount are those of the task: give them to it")
+    if task.expert is not None and expert_features is not None:
         raise ValueError("give either expert or expert_features, not both")
-    if isinstance(model, FiniteMDP):
-        return _evaluate_exactly(
-            policy, model, cost_features, expert, expert_features, cost_class, deterministic, resources
-        )
-    if discount is None or rng is None:
-        raise ValueError("evaluation by rollouts needs discount and rng")
-    if n_rollouts < 2 or not 0 < confidence < 1:
-        raise ValueError(f"n_rollouts must be at least 2 and confidence in (0, 1), got {n_rollouts} and {confidence}")
-    gamma = discount_factor("discount", discount)
-    length = horizon_for(gamma, _DEFAULT_TAIL) if horizon is None else horizon
-    rows = _cost_rows(cost_features, model)
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    if task.access != "model" and n_rollouts < 2:
+        raise ValueError(f"n_rollouts must be at least 2, got {n_rollouts}")
+    if task.costs is None and task.true_cost is None:
+        raise ValueError("costs must be given: the environment has none of its own")
 
-    def estimate(rolled: Policy, mode: bool) -> RolloutEstimate:
-        return estimate_costs(
-            rolled, model, rows, gamma, n_rollouts=n_rollouts, horizon=length, deterministic=mode, rng=rng
+    def estimate(rolled: PolicyLike, greedy: bool) -> CostEstimate:
+        return task.expected_costs(
+            rolled, rng=rng, n_rollouts=n_rollouts, horizon=horizon, deterministic=greedy, with_true_cost=True
         )
 
     ours = estimate(policy, deterministic)
-    random = estimate(_UniformPolicy(model.action_space, rng), False)
-    theirs: RolloutEstimate | FloatArray | None = None
-    if expert is not None:
-        theirs = estimate(expert, False)
-    elif expert_features is not None:
-        theirs = finite_array("expert_features", expert_features, (ours.means.size,))
-    return _from_rollouts(ours, random, theirs, cost_class, confidence, deterministic, resources, length)
+    n_costs = ours.values.size - (task.true_cost is not None)
+    theirs: CostEstimate | None = None
+    random: CostEstimate | None = None
+    if task.true_cost is not None and task.expert is not None:
+        random = estimate(UniformPolicy(task.action_space), False)
+    if task.expert is not None:
+        theirs = estimate(task.expert, False)
+    else:
+        known = _expert_features(task, expert_features, n_costs)
+        theirs = None if known is None else CostEstimate.exactly(known, task.discount)
+    evaluation = _compare(task, ours, theirs, random, n_costs, confidence)
+    if task.expert is not None and ours.exact:
+        evaluation |= _compare_occupancies(task, policy, deterministic)
+    return Evaluation(deterministic=deterministic, resources=resources, **evaluation)
 
 
-def _evaluate_exactly(
-    policy: Policy,
-    mdp: FiniteMDP,
-    cost_features: ArrayLike | CostRows,
-    expert: Policy | None,
-    expert_features: ArrayLike | None,
-    cost_class: CostClass,
-    deterministic: bool,
-    resources: Resources | None,
-) -> Evaluation:
-    if callable(cost_features):
-        raise ValueError("cost_features must be an (S*A, n_c) array when the model is a FiniteMDP")
-    costs = check_model_costs("cost_features", cost_features, mdp)
-    table = policy_table(policy, mdp, deterministic=deterministic)
-    occupancy = mdp.occupancy(table)
-    ours = costs.T @ occupancy.ravel()
-    known: dict[str, Any] = {}
-    theirs: FloatArray | None = None
-    if expert is not None:
-        expert_table = policy_table(expert, mdp)
-        expert_occupancy = mdp.occupancy(expert_table)
-        theirs = costs.T @ expert_occupancy.ravel()
-        known["occupancy_distance"] = _occupancy_distance(mdp, occupancy, expert_occupancy)
-        known["agreement"] = _agreement(mdp, table, expert_table, expert_occupancy.sum(axis=1))
-    elif expert_features is not None:
-        theirs = finite_array("expert_features", expert_features, (costs.shape[1],))
+def _task(
+    model: FiniteMDP | GenerativeModel,
+    costs: Costs | ArrayLike | CostFunction | None,
+    cost_class: CostClass | None,
+    discount: float | None,
+    true_cost: Any,
+    expert: PolicyLike | None,
+) -> Task:
+    n_actions = getattr(getattr(model, "action_space", model), "n", getattr(model, "n_actions", None))
+    given = None if costs is None else as_costs("costs", costs, n_actions, cost_class)
+    return Task(model, discount=discount, costs=given, true_cost=true_cost, expert=expert)  # type: ignore[arg-type]
+
+
+def _expert_features(task: Task, given: ArrayLike | None, n_costs: int) -> FloatArray | None:
+    if given is not None:
+        return finite_array("expert_features", given, (n_costs,))
+    if task.demonstrations is None or task.costs is None:
+        return None
+    return task.expert_features().values
+
+
+def _compare(
+    task: Task,
+    ours: CostEstimate,
+    theirs: CostEstimate | None,
+    random: CostEstimate | None,
+    n_costs: int,
+    confidence: float,
+) -> dict[str, Any]:
+    """Return what expected costs tell; the true cost is the last one, where it is known."""
+    means = ours.values.size + (0 if theirs is None or theirs.exact else theirs.values.size) + (random is not None)
+    level = 1 - (1 - confidence) / means
+    box = ours.intervals(level)
+    known: dict[str, Any] = {"expected_costs": ours.values[:n_costs]}
+    ranges: dict[str, Any] = {"expected_costs": box[:n_costs]}
+    if task.true_cost is not None:
+        known["true_cost"] = float(ours.values[-1])
     if theirs is not None:
-        uniform = np.full((mdp.n_states, mdp.n_actions), 1 / mdp.n_actions)
-        random = float(costs[:, 0] @ mdp.occupancy(uniform).ravel())
-        known["expert_costs"] = theirs
-        known["true_gap"] = float(ours[0] - theirs[0])
-        known["cost_distance"] = cost_distance(ours - theirs, cost_class)
-        known["normalised_score"] = _score(float(ours[0]), float(theirs[0]), random)
-    return Evaluation(ours, deterministic, resources=resources, **known)
+        expert_box = theirs.intervals(level)
+        known["expert_costs"] = theirs.values[:n_costs]
+        if task.costs is not None:
+            middle, half = _middle(box[:n_costs], expert_box[:n_costs])
+            weights = task.costs.weights
+            known["cost_distance"] = float(weights.support(ours.values[:n_costs] - theirs.values[:n_costs]))
+            ranges["cost_distance"] = (weights.smallest_within(middle, half), weights.largest_within(middle, half))
+        if task.true_cost is not None and theirs.values.size > n_costs:
+            known["expert_true_cost"] = float(theirs.values[-1])
+            known["true_gap"] = float(ours.values[-1] - theirs.values[-1])
+            ranges["true_gap"] = (float(box[-1, 0] - expert_box[-1, 1]), float(box[-1, 1] - expert_box[-1, 0]))
+            if random is not None:
+                numbers = [float(part.values[-1]) for part in (ours, theirs, random)]
+                known["normalised_score"] = _score(*numbers)
+                ranges["normalised_score"] = _score_range(box[-1], expert_box[-1], random.intervals(level)[-1])
+    if not ours.exact:
+        known["sampling"] = Sampling(ours.n_trajectories, ours.horizon or 0, confidence, **ranges)
+    return known
+
+
+def _middle(ours: FloatArray, theirs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the middle and half the width of the intervals of the difference of two boxes, (n, 2) each."""
+    low, high = ours[:, 0] - theirs[:, 1], ours[:, 1] - theirs[:, 0]
+    return (low + high) / 2, (high - low) / 2
+
+
+def _compare_occupancies(task: Task, policy: PolicyLike, deterministic: bool) -> dict[str, Any]:
+    mdp = task.model
+    table = policy_table(policy, mdp, deterministic=deterministic)
+    expert_table = policy_table(task.expert, mdp)  # type: ignore[arg-type]
+    occupancy, expert_occupancy = mdp.occupancy(table), mdp.occupancy(expert_table)
+    return {
+        "occupancy_distance": _occupancy_distance(mdp, occupancy, expert_occupancy),
+        "agreement": _agreement(mdp, table, expert_table, expert_occupancy.sum(axis=1)),
+    }
 
 
 def _score(ours: float, theirs: float, random: float) -> float | None:
@@ -264,87 +299,6 @@ def _agreement(mdp: FiniteMDP, one: FloatArray, other: FloatArray, weights: Floa
     # Σ_a min(p, q) = 1 − ½Σ_a|p − q|. Both sums below add up in the same order, so the quotient is at most 1.
     apart = np.minimum(0.5 * np.abs(one - other)[acting].sum(axis=1), 1.0)
     return float(1 - (weights * apart).sum() / weights.sum())
-
-
-# -- rollouts ---------------------------------------------------------------------------------------------------------
-
-
-class _UniformPolicy:
-    """The uniformly random policy of a space of actions."""
-
-    def __init__(self, action_space: Any, rng: np.random.Generator) -> None:
-        self._space = action_space
-        self._rng = rng
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
-    ) -> tuple[Any, Any]:
-        n = len(observation)
-        if isinstance(self._space, gym.spaces.Discrete):
-            return self._rng.integers(int(self._space.n), size=n), None
-        if isinstance(self._space, gym.spaces.Box) and self._space.is_bounded():
-            return self._rng.uniform(self._space.low, self._space.high, (n, *self._space.shape)), None
-        raise ValueError(f"there is no uniformly random policy over {self._space}")
-
-
-def _cost_rows(cost_features: ArrayLike | CostRows, model: GenerativeModel) -> CostRows:
-    if callable(cost_features):
-        return cost_features
-    n_states, n_actions = getattr(model.state_space, "n", None), getattr(model.action_space, "n", None)
-    if n_states is None or n_actions is None:
-        raise ValueError(
-            "cost_features must be a function of (observations, actions) when states are not finitely many"
-        )
-    features = check_cost_features("cost_features", cost_features, int(n_states) * int(n_actions))
-    check_sampled_costs("cost_features", features, model)
-    return lambda observations, actions: features[observations * int(n_actions) + actions]
-
-
-def _from_rollouts(
-    ours: RolloutEstimate,
-    random: RolloutEstimate,
-    theirs: RolloutEstimate | FloatArray | None,
-    cost_class: CostClass,
-    confidence: float,
-    deterministic: bool,
-    resources: Resources | None,
-    horizon: int,
-) -> Evaluation:
-    n_costs = ours.means.size
-    n_means = n_costs * (2 if isinstance(theirs, RolloutEstimate) else 1) + 1
-    level = 1 - (1 - confidence) / n_means
-    box = ours.intervals(level)
-    sampling = Sampling(len(ours.returns), horizon, confidence, expected_costs=box)
-    if theirs is None:
-        return Evaluation(ours.means, deterministic, sampling=sampling, resources=resources)
-    expert = theirs.means if isinstance(theirs, RolloutEstimate) else theirs
-    expert_box = theirs.intervals(level) if isinstance(theirs, RolloutEstimate) else np.stack([theirs, theirs], axis=1)
-    difference = np.stack([box[:, 0] - expert_box[:, 1], box[:, 1] - expert_box[:, 0]], axis=1)
-    random_box = random.intervals(level)[0]
-    sampling = replace(
-        sampling,
-        true_gap=(float(difference[0, 0]), float(difference[0, 1])),
-        cost_distance=_distance_range(difference, cost_class),
-        normalised_score=_score_range(box[0], expert_box[0], random_box),
-    )
-    return Evaluation(
-        ours.means,
-        deterministic,
-        expert_costs=expert,
-        true_gap=float(ours.means[0] - expert[0]),
-        cost_distance=cost_distance(ours.means - expert, cost_class),
-        normalised_score=_score(float(ours.means[0]), float(expert[0]), float(random.means[0])),
-        sampling=sampling,
-        resources=resources,
-    )
-
-
-def _distance_range(difference: FloatArray, cost_class: CostClass) -> tuple[float, float]:
-    """Return the smallest and largest 𝒞-distance over a box of differences, (n_c, 2)."""
-    if cost_class == "simplex":
-        return float(difference[:, 0].max()), float(difference[:, 1].max())
-    nearest = np.maximum(0.0, np.maximum(difference[:, 0], -difference[:, 1]))
-    return float(np.linalg.norm(nearest)), float(np.linalg.norm(np.abs(difference).max(axis=1)))
 
 
 def _score_range(ours: FloatArray, theirs: FloatArray, random: FloatArray) -> tuple[float, float] | None:

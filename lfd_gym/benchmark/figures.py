@@ -73,7 +73,7 @@ def curves_over_demonstrations(rows: Sequence[Row], styles: dict[str, Style], na
         if not groups:
             continue
         counts = sorted(groups)
-        costs = [[row["evaluation"]["expected_costs"][0] for row in groups[count]] for count in counts]
+        costs = [[row["evaluation"]["true_cost"] for row in groups[count]] for count in counts]
         line = axes.plot(counts, [np.mean(c) for c in costs], label=learner, **style.line())[0]
         line.set_gid(f"{name}~{learner}~line")
         low, high = [min(c) for c in costs], [max(c) for c in costs]
@@ -211,7 +211,7 @@ def _log_counts(axes: Axes, counts: Sequence[int]) -> None:
 
 
 def _expert_line(axes: Axes, rows: Sequence[Row]) -> None:
-    costs = [row["evaluation"]["expert_costs"][0] for row in rows]
+    costs = [row["evaluation"]["expert_true_cost"] for row in rows]
     if costs:
         axes.axhline(float(np.mean(costs)), color="0.35", linestyle="--", linewidth=1, label="expert")
 

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from lfd_gym.benchmark.results import ResultsFolder
-from lfd_gym.benchmark.world import World
+from lfd_gym.benchmark.tasks import environment_task
 from lfd_gym.envs.gridworld import StochasticGridworldEnv
 from lfd_gym.envs.rendering import render_grid
+from lfd_gym.policies.policy import policy_table
 
 Row = dict[str, Any]
 
@@ -21,9 +22,8 @@ def policy_maps(results: ResultsFolder, environment: str, rows: Sequence[Row]) -
 
     Environments other than gridworlds have no map.
     """
-    spec = next(e for e in results.spec.environments if e.label == environment)
-    world = World.from_spec(spec)
-    grid = world.env.unwrapped
+    task = environment_task(next(e for e in results.spec.environments if e.label == environment))
+    grid = getattr(task.env, "unwrapped", None)
     if not isinstance(grid, StochasticGridworldEnv):
         return
     most = max(row["n_demonstrations"] for row in rows)
@@ -32,10 +32,9 @@ def policy_maps(results: ResultsFolder, environment: str, rows: Sequence[Row]) -
         if row["n_demonstrations"] == most:
             chosen.setdefault(row["learner"], row)
     for learner, row in chosen.items():
-        policy = results.policy(row["cell"])
-        picture = render_grid(
-            world.cost_features[:, 0], grid.size, policy=policy, occupancy=world.mdp.occupancy(policy), cell_size=24
-        )
+        policy = policy_table(results.policy(row["cell"]), task.model)
+        cost, occupancy = task.true_cost.table[:, 0], task.model.occupancy(policy)
+        picture = render_grid(cost, grid.size, policy=policy, occupancy=occupancy, cell_size=24)
         yield f"{learner}: true gap {row['evaluation']['true_gap']:+.4f} with {most} demonstrations", _png(picture)
 
 

@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from lfd_gym.benchmark.spec import BenchmarkSpec
 from lfd_gym.files import replacing_file
-from lfd_gym.validation import FloatArray
+from lfd_gym.policies.files import load_policy, save_policy
+from lfd_gym.policies.policy import Policy
 
 Row = dict[str, Any]
 
@@ -67,18 +66,16 @@ class ResultsFolder:
         found = {row["cell"]: row for row in map(json.loads, self.results_file.read_text().splitlines())}
         return [found[cell.id] for cell in self.spec.cells() if cell.id in found]
 
-    def policy(self, cell: str) -> FloatArray:
-        """Return the (S, A) policy found in a cell."""
-        with np.load(self._policy_file(cell), allow_pickle=False) as file:
-            return np.asarray(file["policy"])
+    def policy(self, cell: str) -> Policy:
+        """Return the policy found in a cell."""
+        return load_policy(self._policy_file(cell))
 
-    def append(self, row: Row, policy: FloatArray | None = None) -> None:
+    def append(self, row: Row, policy: Policy | None = None) -> None:
         """Record one row, and the policy found: after this returns, both survive a kill."""
         if policy is not None:
             file = self._policy_file(row["cell"])
             file.parent.mkdir(exist_ok=True)
-            with replacing_file(file, overwrite=True) as unfinished, open(unfinished, "wb") as stream:
-                np.savez_compressed(stream, policy=policy)
+            save_policy(policy, file, overwrite=True)
         line = json.dumps(row, allow_nan=False) + "\n"
         descriptor = os.open(self.results_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:

@@ -8,9 +8,7 @@ with the results of a run that was never disturbed.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import json
-import platform
 import subprocess
 import sys
 import warnings
@@ -22,32 +20,19 @@ from typing import Any
 
 from tqdm import tqdm
 
+from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.evaluation import evaluate
-from lfd_gym.baselines import Learner, Task, make_learner, run_learner
+from lfd_gym.baselines import Learner, make_learner
 from lfd_gym.benchmark.engines import Engine
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
-from lfd_gym.benchmark.world import World
-from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.estimation import feature_expectations
-from lfd_gym.policies.policies import policy_table
-from lfd_gym.validation import FloatArray
+from lfd_gym.benchmark.tasks import cell_task
+from lfd_gym.learning import learn
+from lfd_gym.policies.policy import Policy, TablePolicy, policy_table
+from lfd_gym.resources import machine, versions
 
 #: Certificates of a benchmark hold with this probability each.
 CONFIDENCE = 0.95
-
-_PACKAGES = (
-    "lfd-gym",
-    "numpy",
-    "scipy",
-    "numba",
-    "gymnasium",
-    "torch",
-    "stable-baselines3",
-    "imitation",
-    "joblib",
-    "ray",
-)
 
 
 def run_benchmark(
@@ -90,29 +75,25 @@ def run_benchmark(
     return results
 
 
-def run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
-    """Run one cell and return its row (without the heading) and its policy, (S, A)."""
+def run_cell(cell: Cell) -> tuple[dict[str, Any], Policy]:
+    """Run one cell and return its row (without the heading) and its policy."""
     with warnings.catch_warnings():
         # What imitation tells its developers would drown the progress of a benchmark.
         warnings.filterwarnings("ignore", module=r"imitation\.")
         return _run_cell(cell)
 
 
-def _run_cell(cell: Cell) -> tuple[dict[str, Any], FloatArray]:
+def _run_cell(cell: Cell) -> tuple[dict[str, Any], Policy]:
     if ":" not in cell.learner.name:
         _rehearse(cell.learner.name)
-    world = World.from_spec(cell.environment)
-    demonstrations = world.demonstrations(cell)
-    learner = _make_learner(cell.learner)
-    learned = run_learner(learner, _task(world, demonstrations, learner), cell.learner_stream(), cell.learner.budget)
-    policy = policy_table(learned.policy, world.mdp)
-    evaluation = evaluate(policy, world.mdp, world.cost_features, expert=world.expert, resources=learned.resources)
-    estimate = feature_expectations(demonstrations, world.cost_features, discount=cell.environment.discount)
-    excess = evaluation.expected_costs - estimate.values + estimate.radius(1 - CONFIDENCE)
+    task = cell_task(cell)
+    learned = learn(task, _make_learner(cell.learner), rng=cell.learner_stream(), budget=cell.learner.budget)
+    policy = TablePolicy(policy_table(learned.policy, task.model))
+    evaluation = evaluate(policy, task, resources=learned.resources)
     weights = learned.cost_weights
     facts = {
         **learned.facts,
-        "certified_distance": float(excess.max()),
+        "certified_distance": certify(policy, task, delta=1 - CONFIDENCE).cost_distance_bound,
         "cost_weights": None if weights is None else weights.tolist(),
     }
     return {"evaluation": evaluation.to_dict(), "facts": facts, "provenance": _provenance(cell)}, policy
@@ -127,22 +108,16 @@ def _rehearse(name: str) -> None:
     tiny = Cell(
         EnvironmentSpec("tiny", "lfd_gym/StochasticGridworld-v0", 0.9, 10, {"size": 3}), LearnerSpec(name), 2, 0
     )
-    world = World.from_spec(tiny.environment)
-    learner = make_learner(name)
-    budget = None if learner.default_budget is None else max(learner.default_budget // 100, 100)
-    run_learner(learner, _task(world, world.demonstrations(tiny), learner), tiny.learner_stream(), budget)
-
-
-def _task(world: World, demonstrations: Demonstrations, learner: Learner) -> Task:
-    expert = world.expert if learner.queries_expert else None
-    return Task(demonstrations, world.env, world.mdp.discount, world.cost_features, world.mdp, expert)
+    learner = make_learner(name).quiet()
+    budget = max(learner.default_budget // 100, 100) if learner.budget_unit else None
+    learn(cell_task(tiny), learner, rng=tiny.learner_stream(), budget=budget)
 
 
 def _make_learner(spec: LearnerSpec) -> Learner:
     module, _, name = spec.name.rpartition(":")
     if module:
         import_module(module)
-    return make_learner(name, **spec.settings)
+    return make_learner(name, **spec.settings).quiet()
 
 
 def _heading(cell: Cell, error: str) -> dict[str, Any]:
@@ -162,15 +137,9 @@ def _provenance(cell: Cell) -> dict[str, Any]:
     return {
         "config": hashlib.sha256(config.encode()).hexdigest()[:16],
         "revision": _revision(),
-        "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
-        "versions": _versions(),
+        "machine": machine(),
+        "versions": versions(),
     }
-
-
-@cache
-def _versions() -> dict[str, str]:
-    installed = {dist.metadata["Name"].lower(): dist.version for dist in importlib.metadata.distributions()}
-    return {name: installed[name] for name in _PACKAGES if name in installed}
 
 
 @cache

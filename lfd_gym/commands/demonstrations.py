@@ -18,8 +18,8 @@ import tyro
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.summary import summary_lines
+from lfd_gym.envs.env_costs import reward_cost
 from lfd_gym.envs.tabular import FiniteEnv
-from lfd_gym.envs.toy_text import reward_cost
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.plots import save_visit_map
 from lfd_gym.policies.experts import noisy_policy, soft_optimal_policy

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,19 +12,17 @@ import gymnasium as gym
 import numpy as np
 import tyro
 
+from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.evaluation import Evaluation, evaluate
-from lfd_gym.assessment.policy_certificate import certify_policy
-from lfd_gym.baselines import Task, make_learner, run_learner
+from lfd_gym.baselines import make_learner
 from lfd_gym.commands.demonstrations import parse_kwargs, read_demonstrations
-from lfd_gym.costs.costs import normalise_costs
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.estimation import feature_expectations
-from lfd_gym.envs.toy_text import reward_cost
 from lfd_gym.files import replacing_file
-from lfd_gym.model.mdp import FiniteMDP
+from lfd_gym.learning import learn
 from lfd_gym.policies.files import load_policy
+from lfd_gym.policies.policy import Policy
+from lfd_gym.task import Task
 from lfd_gym.training.run_folder import RunLog, read_config, read_policy, read_resources, write_run
-from lfd_gym.validation import FloatArray
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Train:
     delta: float = 0.05
     """The certificate holds with probability 1 - delta."""
     cost_features: Path | None = None
-    """A .npy file, (S*A, n_c), the true cost first; by default the environment's own, else its reward's cost alone."""
+    """A .npy file, (S*A, n_c); by default the environment's own, see lfd_gym.Task."""
     env_kwargs: tuple[str, ...] = ()
     """Arguments of the environment as NAME=JSON, e.g. size=8 cost_seed=1; without --env those of the demonstrations."""
     settings: tuple[str, ...] = ()
@@ -66,23 +65,16 @@ class Train:
     def _learn(self, env_id: str, demonstrations: Demonstrations) -> None:
         log = RunLog()
         learner = make_learner(self.learner, **parse_kwargs(self.settings))
-        env = gym.make(env_id, **parse_kwargs(self.env_kwargs))
-        world = World.of(env, self.discount, self.cost_features)
-        task = Task(demonstrations, env, self.discount, world.costs, world.mdp, world.expert)
+        task = make_task(env_id, self.env_kwargs, self.discount, self.cost_features, demonstrations)
         log.write(f"{self.learner} on {env_id}: {demonstrations}")
-        result = run_learner(learner, task, np.random.default_rng(self.seed), self.budget)
+        result = learn(task, learner, rng=np.random.default_rng(self.seed), budget=self.budget)
         log.write(f"learned in {result.resources.wall_seconds:.2f} s")
         metrics: dict[str, Any] = {"resources": result.resources.to_dict(), "facts": dict(result.facts)}
         certificate = None
-        if world.mdp is not None and world.costs is not None:
-            evaluation = evaluate(
-                result.policy, world.mdp, world.costs, expert=world.expert, resources=result.resources
-            )
+        if task.access == "model":
+            evaluation = evaluate(result.policy, task, resources=result.resources)
             metrics["evaluation"] = evaluation.to_dict()
-            expert = feature_expectations(demonstrations, world.costs, self.discount)
-            found = certify_policy(
-                result.policy, world.mdp, world.costs, expert, delta=self.delta, rng=np.random.default_rng(self.seed)
-            )
+            found = certify(result.policy, task, delta=self.delta)
             certificate = asdict(found)
             log.write(str(evaluation))
             log.write(str(found))
@@ -151,6 +143,7 @@ class Evaluate:
         """Return the evaluation."""
         config: dict[str, Any] = {}
         resources = None
+        policy: Policy
         if self.source.is_dir():
             config, policy, resources = read_config(self.source), read_policy(self.source), read_resources(self.source)
         else:
@@ -161,40 +154,25 @@ class Evaluate:
         kwargs = self.env_kwargs or config.get("env_kwargs", ())
         discount = self.discount if self.discount is not None else config.get("discount", 0.9)
         costs = self.cost_features or config.get("cost_features")
-        world = World.of(gym.make(env_id, **parse_kwargs(kwargs)), discount, None if costs is None else Path(costs))
-        if world.mdp is None or world.costs is None:
+        task = make_task(env_id, kwargs, discount, None if costs is None else Path(costs))
+        if task.access != "model":
             raise ValueError(
                 f"{env_id} is not tabular: use lfd_gym.evaluate with a generative model and a cost function"
             )
-        return evaluate(
-            policy,
-            world.mdp,
-            world.costs,
-            expert=world.expert,
-            deterministic=self.deterministic,
-            resources=resources,
-        )
+        return evaluate(policy, task, deterministic=self.deterministic, resources=resources)
 
 
-@dataclass(frozen=True)
-class World:
-    """What the command line knows of an environment: its model, costs, and the expert that is optimal for the first."""
-
-    mdp: FiniteMDP | None
-    costs: FloatArray | None
-    expert: FloatArray | None
-
-    @classmethod
-    def of(cls, env: gym.Env[Any, Any], discount: float, cost_features: Path | None) -> World:
-        """Find out; nothing is known of environments without a table."""
-        source: Any = env.unwrapped
-        if not any(hasattr(source, table) for table in ("transitions", "P")):
-            return cls(None, None, None)
-        mdp = FiniteMDP.from_env(env, discount)
-        if cost_features is not None:
-            costs = np.load(cost_features, allow_pickle=False)
-        elif hasattr(source, "cost_features"):
-            costs = source.cost_features
-        else:
-            costs = normalise_costs(reward_cost(env)).reshape(-1, 1)
-        return cls(mdp, costs, mdp.optimal_policy(costs[:, 0]))
+def make_task(
+    env_id: str,
+    env_kwargs: Sequence[str],
+    discount: float,
+    costs: Path | None,
+    demonstrations: Demonstrations | None = None,
+) -> Task:
+    """Return the task on an environment; of a tabular one, the expert is optimal for its true cost."""
+    env = gym.make(env_id, **parse_kwargs(env_kwargs))
+    table = None if costs is None else np.load(costs, allow_pickle=False)
+    task = Task(env, demonstrations, discount=discount, costs=table)
+    if task.access != "model":
+        return task
+    return replace(task, expert=task.model.optimal_policy(task.true_cost.table[:, 0]))

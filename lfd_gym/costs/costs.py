@@ -63,7 +63,7 @@ class Costs(ABC):
         recognised; the absorbing state of a finite model, an integer like any other, is not.
         """
 
-    def check_ends(self, name: str, model: GenerativeModel) -> None:
+    def check_ends(self, name: str, model: GenerativeModel) -> None:  # noqa: B027 - nothing to check, by default
         """Refuse costs that are paid in the absorbing states of ``model``; a function is not asked about these."""
 
     def __repr__(self) -> str:
@@ -111,7 +111,7 @@ class TableCosts(Costs):
     @property
     def n_costs(self) -> int:
         """n_c."""
-        return self._table.shape[1]
+        return int(self._table.shape[1])
 
     @property
     def table(self) -> FloatArray:
@@ -131,7 +131,7 @@ class TableCosts(Costs):
         return np.asarray(self._table[pairs])
 
     def check_ends(self, name: str, model: GenerativeModel) -> None:
-        """Rollouts count nothing after the end, so the table must not either. It may leave out states that come last."""
+        """Refuse what rollouts, which end there, would not count. The table may leave out states that come last."""
         n_states = getattr(model.state_space, "n", None)
         if n_states is not None:
             for state in np.flatnonzero(model.is_absorbing(np.arange(n_states))):
@@ -195,11 +195,16 @@ class FunctionCosts(Costs):
 
 
 def as_costs(
-    name: str, costs: Costs | ArrayLike | CostFunction, n_actions: int | None, cost_class: CostClass | None = None
+    name: str,
+    costs: Costs | ArrayLike | CostFunction,
+    n_actions: int | None,
+    cost_class: CostClass | None = None,
+    n_pairs: int | None = None,
 ) -> Costs:
     """Return ``costs`` as an object: an array as a table over ``n_actions`` actions, a function as one.
 
-    ``cost_class`` is the simplex if None; costs that come with their own set keep it.
+    ``cost_class`` is the simplex if None; costs that come with their own set keep it. A table must have ``n_pairs``
+    rows, if these are known.
     """
     if isinstance(costs, Costs):
         if cost_class is not None and cost_weights_set("cost_class", cost_class) != costs.weights:
@@ -210,6 +215,8 @@ def as_costs(
         return FunctionCosts(costs, weights=weights)
     if n_actions is None:
         raise ValueError(f"{name} must be a function of (observations, actions) where states are not finitely many")
+    if n_pairs is not None and (np.ndim(costs) != 2 or len(costs) != n_pairs):  # type: ignore[arg-type]
+        raise ValueError(f"{name} must have shape ({n_pairs}, any), got {np.shape(costs)}")
     return TableCosts(costs, n_actions, weights, name=name)
 
 
@@ -217,10 +224,10 @@ def model_costs(
     name: str, costs: Costs | ArrayLike | CostFunction, dynamics: FiniteDynamics, cost_class: CostClass | None = None
 ) -> TableCosts:
     """Return ``costs`` as a table over the pairs of a known model, or say why they are none."""
-    found = as_costs(name, costs, dynamics.n_actions, cost_class)
+    n_pairs = dynamics.n_states * dynamics.n_actions
+    found = as_costs(name, costs, dynamics.n_actions, cost_class, n_pairs)
     if not isinstance(found, TableCosts):
         raise ValueError(f"{name} must be an (S*A, n_c) array when the model is known, got {found}")
-    n_pairs = dynamics.n_states * dynamics.n_actions
     if len(found.table) != n_pairs:
         raise ValueError(f"{name} must have shape ({n_pairs}, any), got {found.table.shape}")
     if dynamics.absorbing_state is not None:

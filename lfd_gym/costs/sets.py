@@ -6,7 +6,7 @@ A cost is c_w = Σ_i w_i c_i, and the class of costs is the set W of its weights
 - `Ball`: C_lin, ‖w‖₂ ≤ 1 (Abbeel & Ng).
 
 For a difference of expected costs d = ρ(π) − ρ(π_E), the 𝒞-distance is the support function max_{w ∈ W} ⟨w, d⟩: the
-largest coordinate over the simplex, the Euclidean norm over the ball. The weights of values live in a `Ball` or a `Box`.
+largest coordinate over the simplex, the Euclidean norm over the ball. Weights of values lie in a `Ball` or a `Box`.
 
 A class of your own derives from `ConvexSet` and says four things: ``support``, ``maximiser``, ``project``, ``radius``.
 """
@@ -49,7 +49,7 @@ class ConvexSet(ABC):
 
     @abstractmethod
     def radius(self, size: int) -> float:
-        """The largest ‖w‖₂ over W, for ``size`` weights."""
+        """Return the largest ‖w‖₂ over W, for ``size`` weights."""
 
     def centre(self, size: int) -> FloatArray:
         """Return weights to begin with."""
@@ -64,7 +64,7 @@ class ConvexSet(ABC):
         return array
 
     def gauge(self, vector: FloatArray) -> float:
-        """The smallest t with ``vector`` in t·W; for sets around zero."""
+        """Return the smallest t with ``vector`` in t·W; for sets around zero."""
         raise TypeError(f"{self} has no gauge")
 
     # -- steps of mirror ascent ---------------------------------------------------------------------------------------
@@ -78,21 +78,21 @@ class ConvexSet(ABC):
         return weights
 
     def step_scale(self, size: int, gradient_norm: float) -> float:
-        """The step of mirror ascent for one round and gradients of this root mean square norm; over √N for N rounds."""
+        """Return √N times the step of mirror ascent over N rounds, for gradients of this root mean square norm."""
         return self.radius(size) / gradient_norm
 
     # -- over boxes of vectors ----------------------------------------------------------------------------------------
 
     def largest(self, rows: FloatArray) -> float:
-        """The largest |⟨w, row⟩| over W and the rows of an (m, n) array."""
+        """Return the largest |⟨w, row⟩| over W and the rows of an (m, n) array."""
         return float(max(self.support(rows).max(), self.support(-rows).max()))
 
     def largest_within(self, vector: FloatArray, radii: FloatArray) -> float:
-        """An upper bound of the support function over all vectors that differ from ``vector`` by at most ``radii``."""
+        """Bound the support function from above over all vectors within ``radii`` of ``vector``."""
         return float(self.support(vector)) + self.radius(vector.size) * float(np.linalg.norm(radii))
 
     def smallest_within(self, vector: FloatArray, radii: FloatArray) -> float:
-        """A lower bound of the support function over all vectors that differ from ``vector`` by at most ``radii``."""
+        """Bound the support function from below over all vectors within ``radii`` of ``vector``."""
         return float(self.support(vector)) - self.largest_within(np.zeros_like(vector), radii)
 
     def deviation(self, size: int, n_samples: int, delta: float) -> float:
@@ -111,7 +111,7 @@ class Simplex(ConvexSet):
     nonnegative: ClassVar[bool] = True
 
     def support(self, vectors: FloatArray) -> FloatArray:
-        """The largest coordinate."""
+        """Return the largest coordinate."""
         return np.asarray(vectors.max(axis=-1))
 
     def maximiser(self, vector: FloatArray) -> FloatArray:
@@ -124,7 +124,7 @@ class Simplex(ConvexSet):
         """max(vector − t, 0) for the t that makes it sum to one."""
         falling = np.sort(vector)[::-1]
         excess = (falling.cumsum() - 1) / np.arange(1, vector.size + 1)
-        return np.maximum(vector - excess[np.flatnonzero(falling > excess)[-1]], 0.0)
+        return np.asarray(np.maximum(vector - excess[np.flatnonzero(falling > excess)[-1]], 0.0))
 
     def radius(self, size: int) -> float:
         """One, at the corners."""
@@ -141,19 +141,19 @@ class Simplex(ConvexSet):
     def mirror_step(self, weights: FloatArray, change: FloatArray) -> FloatArray:
         """w_i ∝ w_i exp(change_i): the step of the entropy, kept away from underflow."""
         raised = np.maximum(weights * np.exp(change), 1e-280)
-        return raised / raised.sum()
+        return np.asarray(raised / raised.sum())
 
     def temper(self, weights: FloatArray, power: float) -> FloatArray:
         """w_i ∝ w_i^power."""
         raised = (weights / weights.max()) ** power
-        return raised / raised.sum()
+        return np.asarray(raised / raised.sum())
 
     def step_scale(self, size: int, gradient_norm: float) -> float:
         """√(ln n): gradients are bounded by one in the dual norm of the entropy."""
         return math.sqrt(math.log(size))
 
     def largest(self, rows: FloatArray) -> float:
-        """The largest entry in absolute value."""
+        """Return the largest entry in absolute value."""
         return float(np.abs(rows).max())
 
     def largest_within(self, vector: FloatArray, radii: FloatArray) -> float:
@@ -181,12 +181,12 @@ class Ball(ConvexSet):
         return np.asarray(self.bound * norms)
 
     def maximiser(self, vector: FloatArray) -> FloatArray:
-        """The vector scaled to norm ``bound``; zero for zero."""
+        """Scale the vector to norm ``bound``; zero for zero."""
         norm = np.linalg.norm(vector)
         return np.asarray(vector / norm * self.bound) if norm > 0 else np.zeros_like(vector)
 
     def project(self, vector: FloatArray) -> FloatArray:
-        """The vector, shortened if it is too long."""
+        """Shorten the vector if it is too long."""
         norm = float(np.linalg.norm(vector))
         return np.asarray(vector * min(1.0, self.bound / norm) if norm > 0 else vector)
 
@@ -199,7 +199,7 @@ class Ball(ConvexSet):
         return float(np.linalg.norm(vector)) / self.bound
 
     def largest(self, rows: FloatArray) -> float:
-        """The longest row."""
+        """Return the norm of the longest row."""
         return float(self.support(rows).max())
 
     def largest_within(self, vector: FloatArray, radii: FloatArray) -> float:
@@ -222,7 +222,7 @@ class Box(ConvexSet):
         return np.asarray(self.bound * np.abs(vectors).sum(axis=-1))
 
     def maximiser(self, vector: FloatArray) -> FloatArray:
-        """A corner."""
+        """Return a corner."""
         return np.asarray(self.bound * np.sign(vector))
 
     def project(self, vector: FloatArray) -> FloatArray:
@@ -234,11 +234,11 @@ class Box(ConvexSet):
         return self.bound * math.sqrt(size)
 
     def gauge(self, vector: FloatArray) -> float:
-        """The largest entry in absolute value, over ``bound``."""
+        """Return the largest entry in absolute value, over ``bound``."""
         return float(np.abs(vector).max()) / self.bound
 
     def largest(self, rows: FloatArray) -> float:
-        """The largest 1-norm of a row."""
+        """Return the largest 1-norm of a row."""
         return float(self.support(rows).max())
 
     def largest_within(self, vector: FloatArray, radii: FloatArray) -> float:

@@ -8,14 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-
-def check_space(name: str, space: gym.Space[Any]) -> None:
-    """Refuse spaces other than `Box` and `Discrete` from 0 on."""
-    if isinstance(space, gym.spaces.Discrete):
-        if space.start != 0:
-            raise ValueError(f"{name} must count from 0, got {space}")
-    elif not isinstance(space, gym.spaces.Box):
-        raise ValueError(f"{name} must be a Discrete or a Box space, got {space}")
+from lfd_gym.spaces import check_space
 
 
 def box_or_discrete_column(name: str, values: Any, length: int, space: gym.Space[Any]) -> NDArray[Any]:

@@ -200,13 +200,12 @@ def feature_expectations(
         raise ValueError(f"truncation must be one of {get_args(Truncation)}, got {truncation!r}")
     if len(demonstrations) == 0:
         raise ValueError("demonstrations must hold at least one trajectory")
-    actions = demonstrations.action_space
-    n_actions = int(actions.n) if isinstance(actions, gym.spaces.Discrete) else None
-    costs = as_costs("cost_features", cost_features, n_actions)
+    costs = _as_costs(demonstrations, cost_features)
     if costs.table is None:
         sums = _sums_of_function(demonstrations, costs, gamma)
     else:
-        rows = _table_rows(demonstrations, costs.table)
+        n_actions = int(getattr(demonstrations.action_space, "n", 0))
+        rows = demonstrations.acted_on.astype(np.int64) * n_actions + demonstrations.actions
         sums = discounted_sums(np.ascontiguousarray(costs.table), rows, demonstrations.offsets, gamma)
     unseen = np.where(demonstrations.terminated, 0.0, gamma**demonstrations.lengths)
     if truncation == "rescale":
@@ -290,19 +289,27 @@ def _largest_probability(successes: int, trials: int, delta: float) -> float:
     return float(betaincinv(successes + 1, trials - successes, 1 - delta))
 
 
-def _table_rows(demonstrations: Demonstrations, table: FloatArray) -> IntArray:
-    """Return the row of the table that belongs to each transition."""
+def _as_costs(demonstrations: Demonstrations, costs: Costs | ArrayLike | CostFunction) -> Costs:
+    """Check that costs fit the demonstrations; a table may have rows for an absorbing state that is never acted on."""
     states, actions = demonstrations.observation_space, demonstrations.action_space
     if not (isinstance(states, gym.spaces.Discrete) and isinstance(actions, gym.spaces.Discrete)):
+        if callable(costs) or (isinstance(costs, Costs) and costs.table is None):
+            return as_costs("cost_features", costs, None)
         raise ValueError(
             f"cost_features must be a callable (observations, actions) -> (n, n_c) for {states} and {actions}: "
             "an array is for finite spaces"
         )
     n_states, n_actions = int(states.n), int(actions.n)
-    if len(table) not in (n_states * n_actions, (n_states + 1) * n_actions):
-        raise ValueError(f"cost_features must have shape ({n_states * n_actions}, any), got {table.shape}")
-    check_end_is_free("cost_features", table, n_states, n_actions)  # the rows that may follow
-    return np.asarray(demonstrations.acted_on.astype(np.int64) * n_actions + demonstrations.actions)
+    table = costs.table if isinstance(costs, Costs) else costs
+    n_pairs = n_states * n_actions
+    if table is not None and not callable(table) and np.shape(table)[:1] == (n_pairs + n_actions,):
+        n_pairs += n_actions
+    found = as_costs("cost_features", costs, n_actions, n_pairs=n_pairs)
+    if found.table is not None:
+        if len(found.table) != n_pairs:
+            raise ValueError(f"cost_features must have shape ({n_pairs}, any), got {found.table.shape}")
+        check_end_is_free("cost_features", found.table, n_states, n_actions)  # the rows that may follow
+    return found
 
 
 def _sums_of_function(demonstrations: Demonstrations, costs: Costs, discount: float) -> FloatArray:

@@ -19,13 +19,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.files import replacing_file
+from lfd_gym.spaces import space_from_data, space_to_data
 
 FORMAT = "lfd_gym demonstrations"
 VERSION = 1
@@ -48,16 +48,12 @@ def save(demonstrations: Demonstrations, path: str | Path, overwrite: bool = Fal
         "provenance": demonstrations.provenance.to_dict(),
     }
     for name in ("observation", "action"):
-        space = getattr(demonstrations, f"{name}_space")
-        if isinstance(space, gym.spaces.Discrete):
-            header[f"{name}_space"] = {"discrete": int(space.n)}
-        else:
-            header[f"{name}_space"] = {"box": np.dtype(space.dtype).str}
-            arrays |= {f"{name}_low": space.low, f"{name}_high": space.high}
+        header[f"{name}_space"], bounds = space_to_data(name, getattr(demonstrations, f"{name}_space"))
+        arrays |= bounds
     header["checksum"] = checksum(header, arrays)
     members = arrays | {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
     with replacing_file(target, overwrite) as unfinished, open(unfinished, "wb") as file:
-        np.savez_compressed(file, allow_pickle=False, **members)
+        np.savez_compressed(file, **members)
 
 
 def load(path: str | Path) -> Demonstrations:
@@ -71,8 +67,8 @@ def load(path: str | Path) -> Demonstrations:
         return Demonstrations(
             **{name: members[name] for name in _COLUMNS},
             rewards=members.get("rewards"),
-            observation_space=_space("observation", header, members),
-            action_space=_space("action", header, members),
+            observation_space=space_from_data("observation", header["observation_space"], members),
+            action_space=space_from_data("action", header["action_space"], members),
             horizon=header["horizon"],
             provenance=Provenance(**header["provenance"]),
         )
@@ -121,11 +117,3 @@ def _parse_header(path: str | Path, header: NDArray[Any] | None) -> dict[str, An
             f"{path} is in version {parsed.get('version')!r} of the format, this lfd_gym reads version {VERSION}"
         )
     return parsed
-
-
-def _space(name: str, header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> gym.Space[Any]:
-    description = header[f"{name}_space"]
-    if "discrete" in description:
-        return gym.spaces.Discrete(int(description["discrete"]))
-    low, high = arrays[f"{name}_low"], arrays[f"{name}_high"]
-    return gym.spaces.Box(low, high, dtype=np.dtype(description["box"]).type)

@@ -7,6 +7,7 @@ trajectories, flattened transitions, or batches of transitions in order. Shuffle
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -72,3 +73,18 @@ def _from_steps(steps: Any, observation_space: gym.Space[Any], action_space: gym
             f"pieces, but only {n_ended} of them end an episode; pass trajectories, or steps in their original order"
         )
     return demonstrations
+
+
+def over_states(demonstrations: Demonstrations) -> Demonstrations:
+    """Return demonstrations over states instead of their one-hot vectors; others as they are."""
+    space = demonstrations.observation_space
+    if not isinstance(space, gym.spaces.Box) or space.shape is None or len(space.shape) != 1:
+        return demonstrations
+    observations = demonstrations.observations
+    if not (((observations == 0) | (observations == 1)).all() and (observations.sum(axis=1) == 1).all()):
+        return demonstrations
+    return replace(
+        demonstrations,
+        observations=observations.argmax(axis=1),
+        observation_space=gym.spaces.Discrete(space.shape[0]),
+    )

@@ -24,13 +24,13 @@ class Listener(Protocol):
     """What hears of every step of rollouts that run side by side."""
 
     def step(self, who: IntArray, t: int, observations: NDArray[Any], actions: NDArray[Any]) -> None:
-        """Action number ``t`` of each of the rollouts ``who``, and the observation it was taken on."""
+        """Take action number ``t`` of each of the rollouts ``who``, and the observation it was taken on."""
         ...
 
     def end(
         self, who: IntArray, length: int, observations: NDArray[Any], terminated: Any = False, truncated: Any = False
     ) -> None:
-        """The rollouts ``who`` ended after ``length`` actions; what was observed then."""
+        """Hear that the rollouts ``who`` ended after ``length`` actions; what was observed then."""
         ...
 
 

@@ -267,23 +267,23 @@ def solve_chain(
     discount: float,
     tolerance: float,
     start: FloatArray | None = None,
-    distribution: bool = False,
+    transposed: bool = False,
 ) -> tuple[FloatArray, float]:
     """Solve x = offset + γ·chain·x; return x and a certified bound on its error.
 
     Parameters
     ----------
     chain
-        (S, S): P_π, whose rows sum to one, or with ``distribution`` its transpose, whose columns do.
+        (S, S): P_π, whose rows sum to one, or with ``transposed`` its transpose, whose columns do.
     offset
-        (S,); with ``distribution``, (1−γ) times a distribution, so that the solution is a distribution too.
+        (S,); with ``transposed``, (1−γ) times a transposed, so that the solution is a distribution too.
     tolerance
-        The error asked for: in the sup norm, or in l1 with ``distribution``. The bound returned is larger only if
+        The error asked for: in the sup norm, or in l1 with ``transposed``. The bound returned is larger only if
         floating point, or an extreme discount, does not allow better.
     start
         (S,) guess of the solution.
     """
-    return _solve_weighted(_weights(chain, discount), offset, discount, tolerance, start, distribution)
+    return _solve_weighted(_weights(chain, discount), offset, discount, tolerance, start, transposed)
 
 
 def _weights(chain: sp.csr_array, discount: float) -> Weights:
@@ -297,12 +297,12 @@ def _solve_weighted(
     discount: float,
     tolerance: float,
     start: FloatArray | None,
-    distribution: bool,
+    transposed: bool,
 ) -> tuple[FloatArray, float]:
     """As `solve_chain`, for γ·chain in arrays."""
-    system = ChainSolver(discount, offset.size, distribution)
+    system = ChainSolver(discount, offset.size, transposed)
     x = offset / (1 - discount) if start is None else start.copy()
-    if distribution and start is not None:
+    if transposed and start is not None:
         np.maximum(x, 0.0, out=x)
         if x.sum() == 0:
             x = offset / (1 - discount)
@@ -310,10 +310,10 @@ def _solve_weighted(
     accuracy = tolerance if x.size > _SMALL else _EXACT
     best, least_bound, last_progress, n_idle = x, math.inf, math.inf, 0
     while True:
-        if distribution:
+        if transposed:
             x /= x.sum()
         chain_residual(*weights, offset, x, residual)
-        size, scale = (_sum_norm(residual), _sum_norm(x)) if distribution else (_sup_norm(residual), _sup_norm(x))
+        size, scale = (_sum_norm(residual), _sum_norm(x)) if transposed else (_sup_norm(residual), _sup_norm(x))
         rounding = 8 * _UNIT_ROUNDOFF * scale
         bound = (discount * size + rounding) / (1 - discount)
         last_progress, n_idle = (bound, 0) if bound <= last_progress / 2 else (last_progress, n_idle + 1)
@@ -321,14 +321,14 @@ def _solve_weighted(
             best, least_bound = x + residual, bound  # one more application
         if bound <= accuracy or discount * size <= rounding or n_idle == _PATIENCE:
             break
-        if not distribution:
+        if not transposed:
             middle = float(residual.max() + residual.min()) / 2
             x += middle / (1 - discount)
             residual -= middle
         target = max((accuracy * (1 - discount) - rounding) / (2 * discount), rounding)
         x += system.solve(*weights, residual, target)
     if (
-        distribution
+        transposed
     ):  # with a sum of one, neither cutting off negative entries nor rescaling afterwards adds to the l1 error
         np.maximum(best, 0.0, out=best)
         best /= best.sum()

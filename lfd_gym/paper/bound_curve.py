@@ -13,25 +13,24 @@ The expert is optimal for the first cost feature, so it is an apprentice itself,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
 from lfd_gym.assessment.bounds import ProblemSize, accuracy_after
-from lfd_gym.assessment.certificate import certify
+from lfd_gym.assessment.certificate import certify_saddle_point
 from lfd_gym.benchmark import figures
 from lfd_gym.benchmark.presets import PAPER_HORIZON, small_gridworld
 from lfd_gym.benchmark.spec import named_stream
-from lfd_gym.benchmark.world import World
+from lfd_gym.benchmark.tasks import environment_task
 from lfd_gym.demonstrations.collection import collect
-from lfd_gym.demonstrations.estimation import feature_expectations
-from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.paper.curve_files import save_figure, write_table
 from lfd_gym.solvers.descent.mirror_descent import solve_mirror_descent
 from lfd_gym.solvers.descent.step_sizes import Schedule
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.task import Task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,33 +62,30 @@ def bound_points(
     >>> point.cost_distance < point.certificate < point.proposition_4 < point.theorem_1
     True
     """
-    world = World.from_spec(small_gridworld(size, discount))
+    task = environment_task(small_gridworld(size, discount))
     return [
-        _point(world, schedule, n_iterations, n_demonstrations, run)
+        _point(task, schedule, n_iterations, n_demonstrations, run)
         for schedule in get_args(Schedule)
         for n_iterations in iterations
         for run in range(n_runs)
     ]
 
 
-def _point(world: World, schedule: Schedule, n_iterations: int, n_demonstrations: int, run: int) -> BoundPoint:
-    mdp, costs = world.mdp, world.cost_features
+def _point(task: Task, schedule: Schedule, n_iterations: int, n_demonstrations: int, run: int) -> BoundPoint:
     rng = named_stream(f"bound, {schedule}, {n_iterations}, {n_demonstrations}, {run}")
-    model = as_generative_model(mdp)
-    demonstrations = collect(model, world.expert, n_demonstrations, PAPER_HORIZON, rng)
-    estimate = feature_expectations(demonstrations, costs, mdp.discount)
-    problem = SaddlePointProblem.tabular(mdp, costs, estimate.values)
-    found = solve_mirror_descent(problem, model, n_iterations, rng, schedule=schedule, progress=False)
-    expert_occupancy = mdp.occupancy(world.expert)
-    certificate = certify(
+    expert: Any = task.expert
+    demonstrations = collect(task.simulator, expert, n_demonstrations, PAPER_HORIZON, rng)
+    estimate = replace(task, demonstrations=demonstrations).expert_features()
+    problem = SaddlePointProblem.tabular(task.model, task.costs, estimate.values)
+    found = solve_mirror_descent(problem, task.simulator, n_iterations, rng, schedule=schedule, progress=False)
+    certificate = certify_saddle_point(
         problem,
-        found.policy_weights,  # Proposition 4 holds at every θ: take the one whose policy was returned
-        found.value_weights,
-        found.cost_weights,
+        found.point._replace(occupancy_weights=found.policy_weights),  # Proposition 4 holds at the policy's own θ, too
         expert_radius=estimate.radius,
         delta=DELTA,
-        apprentice_occupancy=expert_occupancy,
+        apprentice_occupancy=task.model.occupancy(expert),
     )
+    difference = task.expected_costs(found.policy).values - task.expected_costs(expert).values
     assert certificate.excess_bound is not None  # because an apprentice's occupancy was given
     assert certificate.approximation is not None
     theorem = None
@@ -103,7 +99,7 @@ def _point(world: World, schedule: Schedule, n_iterations: int, n_demonstrations
         theorem_1=theorem,
         proposition_4=certificate.excess_bound,
         certificate=certificate.cost_distance_bound,
-        cost_distance=float((costs.T @ (mdp.occupancy(found.policy) - expert_occupancy).ravel()).max()),
+        cost_distance=float(task.costs.weights.support(difference)),
     )
 
 

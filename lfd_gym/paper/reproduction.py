@@ -28,7 +28,7 @@ def write_figure(results: ResultsFolder) -> list[Path]:
         raise ValueError(f"{len(failed)} runs failed, the first of them {failed[0]}: see {results.results_file}")
     labels = [learner.label for learner in results.spec.learners]
     tables = {label: figure_table([row for row in rows if row["learner"] == label]) for label in labels}
-    expert = float(rows[0]["evaluation"]["expert_costs"][0])
+    expert = float(rows[0]["evaluation"]["expert_true_cost"])
     written = [write_table(results.path / "sample_traj.csv", COLUMNS, _lines(tables[labels[0]]))]
     written += save_figure(figures.paper_figure(tables[labels[0]], expert, labels[0]), results.path / "figure")
     if len(labels) > 1:
@@ -45,7 +45,7 @@ def figure_table(rows: list[dict[str, Any]]) -> FloatArray:
     counts = sorted({row["n_demonstrations"] for row in rows})
     lines = []
     for count in counts:
-        costs = [row["evaluation"]["expected_costs"][0] for row in rows if row["n_demonstrations"] == count]
+        costs = [row["evaluation"]["true_cost"] for row in rows if row["n_demonstrations"] == count]
         deviation = float(np.std(costs, ddof=1)) if len(costs) > 1 else 0.0
         lines.append([count, np.mean(costs), deviation, min(costs), max(costs)])
     return np.array(lines, dtype=np.float64)

@@ -16,8 +16,7 @@ import numpy as np
 from lfd_gym.benchmark import figures
 from lfd_gym.benchmark.presets import small_gridworld
 from lfd_gym.benchmark.spec import named_stream
-from lfd_gym.benchmark.world import World
-from lfd_gym.envs.adapters import as_generative_model
+from lfd_gym.benchmark.tasks import environment_task
 from lfd_gym.paper.curve_files import save_figure, write_table
 from lfd_gym.solvers.descent.mirror_descent import solve_mirror_descent_many
 from lfd_gym.solvers.descent.step_sizes import Schedule
@@ -49,20 +48,18 @@ def residual_points(size: int, iterations: Sequence[int], n_runs: int, discount:
     >>> points[3].residual < points[2].residual
     True
     """
-    world = World.from_spec(small_gridworld(size, discount))
-    costs = world.cost_features
-    expert = costs.T @ world.mdp.occupancy(world.expert).ravel()
-    problem = SaddlePointProblem.tabular(world.mdp, costs, expert)
-    model = as_generative_model(world.mdp)
+    task = environment_task(small_gridworld(size, discount))
+    expert = task.expected_costs(task.expert).values  # type: ignore[arg-type]
+    problem = SaddlePointProblem.tabular(task.model, task.costs, expert)
     points = []
     for schedule in get_args(Schedule):
         for n_iterations in iterations:
             rngs = [named_stream(f"residual, {schedule}, {n_iterations}, {run}") for run in range(n_runs)]
             for run, found in enumerate(
-                solve_mirror_descent_many(problem, model, n_iterations, rngs, schedule=schedule)
+                solve_mirror_descent_many(problem, task.simulator, n_iterations, rngs, schedule=schedule)
             ):
                 assert found.residual is not None  # the model is known
-                distance = float((costs.T @ world.mdp.occupancy(found.policy).ravel() - expert).max())
+                distance = float(task.costs.weights.support(task.expected_costs(found.policy).values - expert))
                 points.append(ResidualPoint(schedule, n_iterations, run, found.residual, distance))
     return points
 

@@ -53,7 +53,7 @@ def save_policy(policy: PolicyLike, path: str | Path, overwrite: bool = False) -
 
 
 def load_policy(path: str | Path) -> Policy:
-    """Read what `save_policy` wrote: the same probabilities, and the same actions drawn by ``predict`` from there on."""
+    """Read what `save_policy` wrote: the same probabilities, and ``predict`` goes on drawing where it was."""
     data, arrays = read_arrays(path, FORMAT, "a policy saved by lfd_gym.save_policy")
     return policy_from_data(data, arrays)
 

@@ -384,7 +384,7 @@ def _wrapped(policy: Any) -> Policy:
     if isinstance(policy, Stated):
         return _StatedPolicy(policy)
     if isinstance(policy, Predictor):
-        network = policy if hasattr(policy, "get_distribution") else getattr(policy, "policy", policy)
+        network: Any = policy if hasattr(policy, "get_distribution") else getattr(policy, "policy", policy)
         if hasattr(network, "get_distribution") and isinstance(network.action_space, gym.spaces.Discrete):
             from lfd_gym.policies.networks import NetworkPolicy
 

@@ -13,22 +13,17 @@ The folder appears in one step, complete.
 from __future__ import annotations
 
 import json
-import platform
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from lfd_gym.files import replacing_folder
 from lfd_gym.policies.files import load_policy, save_policy
-from lfd_gym.policies.policies import Policy
-from lfd_gym.resources import Resources
+from lfd_gym.policies.policy import Policy
+from lfd_gym.resources import Resources, machine, versions
 from lfd_gym.validation import FloatArray
-
-_PACKAGES = ("lfd-gym", "gymnasium", "numpy", "scipy", "numba", "torch", "stable-baselines3", "imitation")
 
 
 @dataclass
@@ -59,7 +54,7 @@ def write_run(
     with replacing_folder(folder, overwrite) as unfinished:
         unfinished.mkdir()
         save_policy(policy, unfinished / "policy.npz")
-        _write_json(unfinished / "config.json", {**config, "versions": versions()})
+        _write_json(unfinished / "config.json", {**config, "machine": machine(), "versions": versions()})
         _write_json(unfinished / "metrics.json", metrics)
         if cost_weights is not None:
             _write_json(unfinished / "weights.json", {"cost_weights": cost_weights.tolist()})
@@ -86,17 +81,6 @@ def read_resources(folder: Path) -> Resources:
 def read_policy(folder: Path) -> Policy:
     """Return the policy of a run."""
     return load_policy(folder / "policy.npz")
-
-
-def versions() -> dict[str, str]:
-    """Return the versions of Python and of the packages that matter, as far as they are installed."""
-    found = {"python": sys.version.split()[0], "platform": platform.platform()}
-    for package in _PACKAGES:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -9,18 +9,9 @@ from problems import random_point, saddle_point_problems
 from strategies import random_policy
 
 import lfd_gym as lfd
-from lfd_gym import (
-    FiniteMDP,
-    RadialBasisFeatures,
-    SaddlePointProblem,
-    TabularModel,
-    TabularOccupancyFeatures,
-    TabularValueFeatures,
-    certify,
-    certify_from_samples,
-    solve_primal_dual_hybrid,
-)
+from lfd_gym import FiniteMDP, SaddlePointProblem, TabularModel, certify, certify_from_samples, solve_primal_dual_hybrid
 from lfd_gym.assessment.certificate import exactly_known
+from lfd_gym.features import RadialBasisFeatures, TabularOccupancyFeatures, TabularValueFeatures
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 
 FEW = settings(max_examples=25, deadline=None)
@@ -220,8 +211,8 @@ def test_certificates_from_samples_hold_as_often_as_they_say(cost_class):
 def test_certificates_of_a_continuous_model_with_an_end():
     """CartPole with tiles: functions instead of tables, episodes that end, and a bound that separates policies."""
     model = lfd.as_generative_model(gym.make("CartPole-v1"))
-    grid = lfd.TileGrid([-2.4, -2.0, -0.21, -2.0], [2.4, 2.0, 0.21, 2.0], counts=(1, 2, 4, 4))
-    phi = lfd.TileOccupancyFeatures(grid, n_actions=2, absorbing=True)
+    grid = lfd.features.TileGrid([-2.4, -2.0, -0.21, -2.0], [2.4, 2.0, 0.21, 2.0], counts=(1, 2, 4, 4))
+    phi = lfd.features.TileOccupancyFeatures(grid, n_actions=2, absorbing=True)
     rng = np.random.default_rng(0)
 
     def standing_costs(observations, actions):  # and having fallen is free
@@ -231,7 +222,7 @@ def test_certificates_of_a_continuous_model_with_an_end():
         standing_costs,
         [0.5],
         occupancy_features=phi,
-        value_features=lfd.TileValueFeatures(grid),
+        value_features=lfd.features.TileValueFeatures(grid),
         discount=0.95,
         value_radius=1.0,
         value_domain="box",

@@ -10,14 +10,13 @@ from lfd_gym import (
     FiniteMDP,
     SaddlePointProblem,
     TabularModel,
-    TabularOccupancyFeatures,
-    TabularValueFeatures,
     certify,
     certify_from_samples,
     certify_policy,
     feature_expectations,
 )
 from lfd_gym.assessment.certificate import exactly_known
+from lfd_gym.features import TabularOccupancyFeatures, TabularValueFeatures
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 
 FEW_DRAWS = {"n_samples": 10, "n_per_column": 2}

@@ -10,16 +10,15 @@ from strategies import random_policy
 import lfd_gym as lfd
 from lfd_gym import (
     FiniteMDP,
-    FiniteValueFeatures,
     SaddlePointProblem,
     TabularModel,
-    TabularOccupancyFeatures,
     certify,
     certify_from_samples,
     certify_policy,
     feature_expectations,
 )
 from lfd_gym.assessment.certificate import exactly_known
+from lfd_gym.features import FiniteValueFeatures, TabularOccupancyFeatures
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 
 N_STATES, N_ACTIONS, N_COSTS, N_VALUES, GAMMA = 4, 2, 3, 5, 0.7

@@ -15,16 +15,10 @@ from paper_reference import enumerate_gradients, literal_algorithm_1
 from problems import random_cells, random_point, saddle_point_problems
 from strategies import finite_mdps, mdps_with_costs, random_policy
 
-from lfd_gym import (
-    FiniteMDP,
-    SaddlePointProblem,
-    aggregated_occupancies,
-    optimal_values,
-    policy_from_occupancy,
-    policy_occupancies,
-    solve_primal_dual_hybrid,
-)
+from lfd_gym import FiniteMDP, SaddlePointProblem, solve_primal_dual_hybrid
 from lfd_gym.assessment.bounds import ProblemSize, residual_bound, theorem_1
+from lfd_gym.features import aggregated_occupancies, optimal_values, policy_occupancies
+from lfd_gym.model.mdp import policy_from_occupancy
 from lfd_gym.solvers.saddle.approximation import (
     nearest_occupancy,
     nearest_values,

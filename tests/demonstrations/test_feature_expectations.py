@@ -13,17 +13,16 @@ from scipy import stats
 from strategies import mdps_with_costs, random_policy
 
 from lfd_gym import (
+    CostEstimate,
     Demonstrations,
-    FeatureExpectations,
     FiniteMDP,
     TabularModel,
     as_generative_model,
     collect,
     feature_expectations,
     normalise_costs,
-    required_horizon,
-    required_trajectories,
 )
+from lfd_gym.assessment.bounds import required_horizon, required_trajectories
 
 
 def two_trajectories(**changes):
@@ -195,7 +194,7 @@ def test_coverage(case):
             values = (sums / seen).mean(axis=0)
             errors = np.abs(values - truth)
             for design in (horizon, None):
-                estimate = FeatureExpectations(values, sums, unseen, mdp.discount, truncation, design)
+                estimate = CostEstimate(values, sums, unseen, mdp.discount, truncation, design)
                 for method in ("hoeffding", "bernstein", "best"):
                     radius = estimate.radius(0.1, method=method)
                     covered[truncation, design, method] += (errors <= radius + 1e-12).all()

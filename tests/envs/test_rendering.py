@@ -7,9 +7,9 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from lfd_gym import one_hot
 from lfd_gym.envs import StochasticGridworldEnv, render_grid
 from lfd_gym.envs.rendering import render_text
+from lfd_gym.model.mdp import one_hot
 
 UP, DOWN, LEFT, RIGHT = range(4)
 CELL = 40

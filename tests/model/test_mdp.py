@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import finite_mdps, mdps_with_costs, random_policy
 
-from lfd_gym import FiniteMDP, LfdGymWarning, one_hot, policy_from_occupancy
+from lfd_gym import FiniteMDP, LfdGymWarning
 from lfd_gym.envs.examples import self_loops, stay_or_switch
+from lfd_gym.model.mdp import one_hot, policy_from_occupancy
 
 seeds = st.integers(0, 2**32 - 1)
 identity = settings(deadline=None)  # the first call compiles

@@ -11,12 +11,13 @@ from scipy.optimize import linprog
 from scipy.sparse.linalg import spsolve
 from strategies import finite_mdps, mdps_with_costs, random_policy
 
-from lfd_gym import FiniteMDP, LfdGymWarning, one_hot
+from lfd_gym import FiniteMDP, LfdGymWarning
 from lfd_gym.envs.garnet import garnet
 from lfd_gym.envs.gridworld import gridworld_transitions, random_state_costs
 from lfd_gym.model import krylov, planning
 from lfd_gym.model._planning_kernels import mean_deviation
 from lfd_gym.model.basins import no_basins
+from lfd_gym.model.mdp import one_hot
 
 seeds = st.integers(0, 2**32 - 1)
 identity = settings(deadline=None)  # the first call compiles

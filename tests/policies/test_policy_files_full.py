@@ -51,7 +51,7 @@ def test_every_policy_of_sb3_is_evaluated_exactly():
     deterministic = lfd.evaluate(dqn, mdp, costs, deterministic=True)
     actions, _ = dqn.predict(np.arange(16), deterministic=True)
     np.testing.assert_allclose(
-        deterministic.expected_costs, costs.T @ mdp.occupancy(lfd.one_hot(actions, 4)).ravel(), atol=1e-12
+        deterministic.expected_costs, costs.T @ mdp.occupancy(lfd.model.mdp.one_hot(actions, 4)).ravel(), atol=1e-12
     )
 
 

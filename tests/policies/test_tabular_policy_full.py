@@ -19,7 +19,7 @@ def test_policy_draws_from_its_table():
 
 def test_tile_policies_survive_saving(tmp_path):
     space = gym.spaces.Box(-1.0, 1.0, (2,), dtype=np.float64)
-    grid = lfd.TileGrid([-1.0, -1.0], [1.0, 1.0], (2, 2))
+    grid = lfd.features.TileGrid([-1.0, -1.0], [1.0, 1.0], (2, 2))
     table = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5], [0.2, 0.8]])
     policy = lfd.TabularPolicy(space, gym.spaces.Discrete(2), table, np.random.default_rng(0), grid)
     policy.save(tmp_path / "tiles.npz")

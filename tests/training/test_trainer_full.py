@@ -339,8 +339,8 @@ def pole():
         "env": env,
         "cost_features": standing_and_upright,
         "discount": 0.95,
-        "occupancy_features": lfd.TileOccupancyFeatures(grid, n_actions=2, absorbing=True),
-        "value_features": lfd.TileValueFeatures(grid),
+        "occupancy_features": lfd.features.TileOccupancyFeatures(grid, n_actions=2, absorbing=True),
+        "value_features": lfd.features.TileValueFeatures(grid),
     }
 
 
@@ -366,7 +366,7 @@ def test_cartpole_with_tiles(pole, tmp_path):
     rng = np.random.default_rng(1)
     evaluate = {"expert_features": trainer.expert_features.values, "discount": 0.95, "n_rollouts": 200}
     ours = lfd.evaluate(trainer.policy, trainer.model, standing_and_upright, rng=rng, **evaluate)
-    uniform = lfd.TilePolicy(pole["value_features"].grid, np.full((16, 2), 0.5))
+    uniform = lfd.features.TilePolicy(pole["value_features"].grid, np.full((16, 2), 0.5))
     random = lfd.evaluate(uniform, trainer.model, standing_and_upright, rng=rng, **evaluate)
     assert ours.sampling.normalised_score[0] > 0.9
     assert ours.sampling.cost_distance[1] < random.sampling.cost_distance[0] / 3
@@ -402,10 +402,10 @@ def test_features_that_do_not_fit_are_refused(pole, world):
         pole_trainer(pole, occupancy_features=None, value_features=None).train(10)
     with pytest.raises(ValueError, match="value_radius must be given for the ball"):
         pole_trainer(pole, value_domain="ball").train(10)
-    stored = lfd.rollout_occupancies([[np.zeros((3, 4))]], [[np.zeros(3, dtype=int)]], 0.95)
+    stored = lfd.features.rollout_occupancies([[np.zeros((3, 4))]], [[np.zeros(3, dtype=int)]], 0.95)
     with pytest.raises(ValueError, match="whose mixtures are policies"):
         pole_trainer(pole, occupancy_features=stored).train(10)
-    flat = lfd.TileOccupancyFeatures(TileGrid([0.0], [1.0], (2,)), n_actions=2, absorbing=True)
+    flat = lfd.features.TileOccupancyFeatures(TileGrid([0.0], [1.0], (2,)), n_actions=2, absorbing=True)
     with pytest.raises(ValueError, match="tiles over 1 numbers, but policies see Box"):
         pole_trainer(pole, occupancy_features=flat).train(10)
 

@@ -1,4 +1,4 @@
-"""Costs of environments with finitely many states, from their rewards."""
+"""Costs that environments with finitely many states come with, or that follow from their rewards."""
 
 from __future__ import annotations
 
@@ -7,7 +7,13 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.costs.costs import normalise_costs
+from lfd_gym.envs.gridworld import random_state_costs
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.validation import FloatArray
+
+#: Costs beside that of the reward, for environments that bring nothing else.
+_N_DISTRACTORS = 4
 
 
 def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
@@ -45,3 +51,22 @@ def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
     ]
     ends = any(end for actions in table.values() for outcomes in actions.values() for *_, end in outcomes)
     return np.array(costs + [0.0] * (n_actions * ends))
+
+
+def own_costs(env: gym.Env[Any, Any]) -> FloatArray | None:
+    """Return the costs that an environment comes with, (S·A, n_c), or None if it has no table.
+
+    The environment's ``cost_features`` if it has any. A tabular environment that brings a reward only gives its cost,
+    scaled to [−1, 1], followed by four costs of states drawn like those of the paper's experiment and zero at the end:
+    whoever learns from demonstrations is not told which of them is meant.
+    """
+    source: Any = env.unwrapped
+    if hasattr(source, "cost_features"):
+        return np.asarray(source.cost_features)
+    if not FiniteDynamics.known_of(env):
+        return None
+    dynamics = FiniteDynamics.from_env(env)
+    others = random_state_costs(dynamics.n_states, _N_DISTRACTORS, np.random.default_rng(0)).copy()
+    if dynamics.absorbing_state is not None:
+        others[dynamics.absorbing_state] = 0.0
+    return np.hstack([normalise_costs(reward_cost(env)[:, None]), np.repeat(others, dynamics.n_actions, axis=0)])

@@ -1,0 +1,89 @@
+"""Learning: a task and a learner in, a policy and what it took out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import gymnasium as gym
+import numpy as np
+
+from lfd_gym.baselines.learner import Learner, LearningResult
+from lfd_gym.baselines.registry import make_learner
+from lfd_gym.model.generative_model import check_generator
+from lfd_gym.resources import measuring, peak_memory_mb
+from lfd_gym.task import Task
+
+
+def learn(
+    task: Task, learner: Learner | str | None = None, *, rng: np.random.Generator, budget: int | None = None
+) -> LearningResult:
+    """Learn a policy for ``task``, and measure what it takes.
+
+    Parameters
+    ----------
+    task
+        What to learn, with demonstrations.
+    learner
+        A name in `lfd_gym.baselines.learner_names`, a learner of `lfd_gym.baselines.make_learner` with settings of its
+        own, or any `Learner`. If not given, the best that the task allows; the result says which, and why.
+    rng
+        The learner's randomness.
+    budget
+        In the learner's ``budget_unit``; its default if not given.
+
+    Examples
+    --------
+    >>> import gymnasium as gym, numpy as np, lfd_gym as lfd
+    >>> rng = np.random.default_rng(0)
+    >>> env = gym.make("lfd_gym/StochasticGridworld-v0", size=5)
+    >>> expert = lfd.FiniteMDP.from_env(env, discount=0.9).optimal_policy(env.unwrapped.cost_features[:, 0])
+    >>> demos = lfd.collect(env, expert, n_trajectories=5, horizon=50, rng=rng)
+    >>> result = lfd.learn(lfd.Task(env, demos, discount=0.9), rng=rng)
+    >>> result.learner, result.reason
+    ('cutting_plane', 'the model is known: the exact apprentice')
+    >>> result.policy
+    TablePolicy(n_states=25, n_actions=4)
+    """
+    check_generator("rng", rng)
+    reason = ""
+    if learner is None:
+        learner, reason = best_learner(task)
+    name = learner if isinstance(learner, str) else type(learner).__name__
+    if isinstance(learner, str):
+        learner = make_learner(learner)
+    if task.demonstrations is None:
+        raise ValueError("task must have demonstrations to learn from")
+    task.needs(learner.needs, name)
+    amount = _budget(learner, name, task, budget)
+    with measuring() as time:
+        result = learner.learn(task.for_learner(learner.asks_expert), amount, rng)
+    resources = replace(
+        result.resources,
+        n_demonstrations=len(task.demonstrations),
+        wall_seconds=time.wall_seconds,
+        cpu_seconds=time.cpu_seconds,
+        peak_memory_mb=peak_memory_mb(),
+    )
+    return replace(result, resources=resources, learner=name, reason=reason)
+
+
+def best_learner(task: Task) -> tuple[str, str]:
+    """Return the name of the best learner that ``task`` allows, and why it is."""
+    has_table = task.costs is not None and task.costs.table is not None
+    if has_table and task.access == "model":
+        return "cutting_plane", "the model is known: the exact apprentice"
+    if has_table and task.access == "simulator" and isinstance(task.simulator.state_space, gym.spaces.Discrete):
+        return "plug_in", "the simulator has finitely many states: the exact apprentice on an estimated model"
+    return "bc", "there is no finite model with costs: behavioural cloning, which needs the demonstrations only"
+
+
+def _budget(learner: Learner, name: str, task: Task, budget: int | None) -> int:
+    if not learner.budget_unit:
+        if budget is not None:
+            raise ValueError(f"{name} takes no budget, got {budget}")
+        return 0
+    if budget is None:
+        return learner.budget_for(task)
+    if budget < 1:
+        raise ValueError(f"budget must be at least 1 {learner.budget_unit}, got {budget}")
+    return budget
