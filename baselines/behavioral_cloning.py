@@ -60,6 +60,11 @@ class BehavioralCloning(Learner):
     budget_unit: ClassVar[str] = "gradient steps"
     default_budget: ClassVar[int] = 1000
 
+    @property
+    def name(self) -> str:
+        """The usual short name."""
+        return "bc"
+
     def __post_init__(self) -> None:
         if not 0 < self.nearness < np.inf:
             raise ValueError(f"nearness must be positive and finite, got {self.nearness}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -72,6 +73,11 @@ class Learner(ABC):
     asks_expert: ClassVar[bool] = False
     budget_unit: ClassVar[str] = ""
     default_budget: ClassVar[int] = 0
+
+    @property
+    def name(self) -> str:
+        """What the learner is called: its class in small letters, with underscores between words."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(self).__name__).lower()
 
     @abstractmethod
     def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:

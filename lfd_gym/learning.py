@@ -48,13 +48,12 @@ def learn(
     reason = ""
     if learner is None:
         learner, reason = best_learner(task)
-    name = learner if isinstance(learner, str) else type(learner).__name__
     if isinstance(learner, str):
         learner = make_learner(learner)
     if task.demonstrations is None:
         raise ValueError("task must have demonstrations to learn from")
-    task.needs(learner.needs, name)
-    amount = _budget(learner, name, task, budget)
+    task.needs(learner.needs, learner.name)
+    amount = _budget(learner, task, budget)
     with measuring() as time:
         result = learner.learn(task.for_learner(learner.asks_expert), amount, rng)
     resources = replace(
@@ -64,7 +63,7 @@ def learn(
         cpu_seconds=time.cpu_seconds,
         peak_memory_mb=peak_memory_mb(),
     )
-    return replace(result, resources=resources, learner=name, reason=reason)
+    return replace(result, resources=resources, learner=learner.name, reason=reason)
 
 
 def best_learner(task: Task) -> tuple[str, str]:
@@ -77,10 +76,10 @@ def best_learner(task: Task) -> tuple[str, str]:
     return "bc", "there is no finite model with costs: behavioural cloning, which needs the demonstrations only"
 
 
-def _budget(learner: Learner, name: str, task: Task, budget: int | None) -> int:
+def _budget(learner: Learner, task: Task, budget: int | None) -> int:
     if not learner.budget_unit:
         if budget is not None:
-            raise ValueError(f"{name} takes no budget, got {budget}")
+            raise ValueError(f"{learner.name} takes no budget, got {budget}")
         return 0
     if budget is None:
         return learner.budget_for(task)

@@ -13,7 +13,7 @@ from tqdm import tqdm
 from lfd_gym._splitmix import draw_seeds
 from lfd_gym.demonstrations.trajectory_kernel import simulate
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
-from lfd_gym.policies.policy import Policy, policy_table
+from lfd_gym.policies.policy import GreedyPolicy, Policy, policy_table
 from lfd_gym.validation import FloatArray, IntArray
 
 #: Entries of the buffer that the compiled loop fills at a time.
@@ -70,11 +70,12 @@ def draw_actions(
 
 def tabulated(policy: Policy, model: GenerativeModel, n_draws: int) -> FloatArray | None:
     """Return ``policy`` as an (S, A) array if the compiled loop can use it and asking for it pays off."""
-    if not (isinstance(model, TabularModel) and policy.has_probabilities):
+    greedy = isinstance(policy, GreedyPolicy)
+    if not (isinstance(model, TabularModel) and (policy.has_probabilities or greedy)):
         return None
     if not hasattr(policy, "table") and model.n_states > 10 * n_draws:
         return None
-    return policy_table(policy, model.dynamics)
+    return policy_table(policy, model.dynamics, deterministic=greedy)
 
 
 def table_blocks(

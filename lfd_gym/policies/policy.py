@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.mdp import FiniteMDP, one_hot
+from lfd_gym.spaces import space_from_data
 from lfd_gym.validation import FloatArray, IntArray, policy_array
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -93,7 +94,7 @@ class Policy(ABC):
 
     def to_data(self) -> tuple[dict[str, Any], Arrays]:
         """Return what a file keeps of the policy: JSON values and arrays."""
-        raise ValueError(f"{self} cannot be saved: it is not numbers alone")
+        raise ValueError(f"{self} cannot be saved: a file keeps tables, tiles and actor-critic networks")
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], arrays: Arrays) -> Policy:
@@ -224,6 +225,11 @@ class UniformPolicy(Policy):
         """Nothing but the space, which every file keeps."""
         return {}, {}
 
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], arrays: Arrays) -> UniformPolicy:
+        """Return the policy over the kept space."""
+        return cls(space_from_data("action", data["action_space"], arrays))
+
     def __repr__(self) -> str:
         return f"UniformPolicy({self.action_space})"
 
@@ -234,19 +240,6 @@ class GreedyPolicy(Policy):
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.observation_space, self.action_space = policy.observation_space, policy.action_space
-
-    @property
-    def has_probabilities(self) -> bool:
-        """Where there are finitely many actions: one of them has probability one."""
-        return isinstance(self.action_space, gym.spaces.Discrete) or self.policy.has_probabilities
-
-    def probabilities(self, observations: NDArray[Any]) -> FloatArray:
-        """Return rows of one one."""
-        if self.policy.has_probabilities:
-            n_actions = self.policy.probabilities(observations[:1]).shape[1]
-        else:
-            n_actions = int(getattr(self.action_space, "n", 0))
-        return one_hot(_action_indices(self.greedy(observations), n_actions), n_actions)
 
     def sample(self, observations: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Return the best actions: nothing is drawn."""
@@ -371,7 +364,7 @@ PolicyLike: TypeAlias = Policy | FloatArray | Stated | Predictor | Callable[[NDA
 def as_policy(policy: PolicyLike, *, deterministic: bool = False) -> Policy:
     """Return ``policy`` as a `Policy`, see the module; if ``deterministic``, one that takes its best actions."""
     found = _wrapped(policy)
-    return GreedyPolicy(found) if deterministic else found
+    return GreedyPolicy(found) if deterministic and not isinstance(found, GreedyPolicy) else found
 
 
 def _wrapped(policy: Any) -> Policy:
@@ -418,7 +411,7 @@ def policy_table(
     n_states, n_actions = dynamics.n_states, dynamics.n_actions
     visible = n_states - (dynamics.absorbing_state == n_states - 1)
     found = as_policy(policy, deterministic=deterministic)
-    if not found.has_probabilities:
+    if not (found.has_probabilities or deterministic):
         raise ValueError(
             f"{found} does not say its action probabilities: pass deterministic=True to take its "
             "deterministic actions, or judge it by rollouts"
@@ -427,6 +420,8 @@ def policy_table(
     if isinstance(table, np.ndarray) and table.shape != (visible, n_actions):
         table = policy_array("policy", table, n_states, n_actions)
         rows = table[:visible]
+    elif deterministic:
+        rows = one_hot(_action_indices(found.greedy(_state_observations(found, visible)), n_actions), n_actions)
     else:
         rows = found.probabilities(_state_observations(found, visible))
         rows = policy_array("probabilities of the policy", rows, visible, n_actions)

@@ -126,7 +126,12 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
             "value_domain": value_domain,
         }
         chosen = {name: value for name, value in relaxation.items() if value is not None}
-        self.learner: Learner = learner or _learner(self.task, solver, {**chosen, "truncation": truncation})
+        if learner is None:
+            learner = make_learner(
+                solver or _default_solver(self.task, bool(chosen)), **chosen, **_unless_paper(truncation)
+            )
+        #: What learns.
+        self.learner: Learner = learner
         self._result: LearningResult | None = None
         self._policy: StableBaselinesPolicy | None = None
         super().__init__(demonstrations=demonstrations, custom_logger=custom_logger)
@@ -190,11 +195,11 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
     def _log(self, result: LearningResult) -> None:
         logger: Any = self.logger
         for iteration, residual in result.history:
-            logger.record("training/residual", residual)
-            logger.record("training/iterations", iteration)
+            logger.record(f"{result.learner}/residual", residual)
+            logger.record(f"{result.learner}/iterations", iteration)
             logger.dump(step=iteration)
         for name, value in result.facts.items():
-            logger.record(f"training/{name}", value)
+            logger.record(f"{result.learner}/{name}", value)
         logger.record("oracle_calls", result.resources.oracle_calls)
         for index, weight in enumerate(self.cost_weights):
             logger.record(f"cost_weights/{index}", float(weight))
@@ -265,9 +270,10 @@ def _task(world: Any, discount: float, costs: Any, cost_class: CostClass | None)
     return replace(task, costs=as_costs("cost_features", given, n_actions, cost_class))
 
 
-def _learner(task: Task, solver: str | None, settings: dict[str, Any]) -> Learner:
-    if solver is None:
-        solver = best_learner(task)[0]
-        if len(settings) > 1 or solver == "bc":  # features are given, or nothing finite is there
-            solver = "mirror_descent"
-    return make_learner(solver, **settings)
+def _default_solver(task: Task, relaxed: bool) -> str:
+    best, _ = best_learner(task)
+    return "mirror_descent" if relaxed or best == "bc" else best
+
+
+def _unless_paper(truncation: Truncation) -> dict[str, Truncation]:
+    return {} if truncation == "paper" else {"truncation": truncation}

@@ -40,7 +40,7 @@ def test_constants_of_the_three_terms_hold_by_enumeration(case):
     theta, lam, w = random_point(problem, rng)
     ghost_theta, ghost_lam, ghost_w = random_point(problem, rng)
     g_theta, g_lam, g_w = enumerate_gradients(problem, theta, lam, w)
-    operator = problem.operator(theta, lam, w)  # E of (g_θ, −g_λ, −g_w)
+    operator = problem.operator((theta, lam, w))  # E of (g_θ, −g_λ, −g_w)
     scale = problem.value_radius**2 / problem.n_value_features
 
     # T₁: increments and conditional variance. The three parts are independent.
@@ -100,10 +100,10 @@ def test_algorithm_1_stays_below_its_bound_which_is_not_vacuous():
     start = problem.saddle_point_residual(np.full(4, 0.25), np.zeros(2), [0.5, 0.5])
     for seed in range(2):
         point = literal_algorithm_1(problem, n_iterations, np.random.default_rng(seed))
-        assert problem.saddle_point_residual(*point) <= bound
+        assert problem.saddle_point_residual(point) <= bound
     # Not vacuous: below the largest residual of the domain.
     corners = itertools.product(np.eye(4), [[np.sqrt(2), 0], [-np.sqrt(2), 0], [0, np.sqrt(2)]], np.eye(2))
-    largest = max(problem.saddle_point_residual(*corner) for corner in corners)
+    largest = max(problem.saddle_point_residual(corner) for corner in corners)
     assert bound < largest
     assert start < largest
 

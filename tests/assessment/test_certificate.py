@@ -9,7 +9,15 @@ from problems import random_point, saddle_point_problems
 from strategies import random_policy
 
 import lfd_gym as lfd
-from lfd_gym import FiniteMDP, SaddlePointProblem, TabularModel, certify, certify_from_samples, solve_primal_dual_hybrid
+from lfd_gym import (
+    FiniteMDP,
+    SaddlePointProblem,
+    Simplex,
+    TableCosts,
+    TabularModel,
+    certify_saddle_point,
+    solve_primal_dual_hybrid,
+)
 from lfd_gym.assessment.certificate import exactly_known
 from lfd_gym.features import RadialBasisFeatures, TabularOccupancyFeatures, TabularValueFeatures
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
@@ -17,13 +25,13 @@ from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 FEW = settings(max_examples=25, deadline=None)
 
 
-def small_problem(seed, **kwargs):
+def small_problem(seed, cost_class="simplex", **kwargs):
     rng = np.random.default_rng(seed)
     mdp = FiniteMDP(rng.dirichlet(np.full(4, 0.5), size=8), rng.dirichlet(np.ones(4)), 0.7)
     costs = rng.uniform(-1, 1, (8, 3))
     expert = costs.T @ mdp.occupancy(random_policy(mdp, rng)).ravel()
     problem = SaddlePointProblem(
-        costs,
+        TableCosts(costs, 2, cost_class),
         expert,
         TabularOccupancyFeatures(4, 2),
         TabularValueFeatures(4),
@@ -36,8 +44,8 @@ def small_problem(seed, **kwargs):
 
 
 def true_distance(problem, policy, expert):
-    difference = problem.cost_features.T @ problem.mdp.occupancy(policy).ravel() - expert
-    return difference.max() if problem.cost_class == "simplex" else np.linalg.norm(difference)
+    difference = problem.costs.table.T @ problem.mdp.occupancy(policy).ravel() - expert
+    return difference.max() if problem.costs.weights == Simplex() else np.linalg.norm(difference)
 
 
 @FEW
@@ -49,7 +57,7 @@ def test_exact_certificates_hold(case):
     radius = 0.3 * rng.random()
     estimate = np.clip(true_expert + rng.choice([-radius, radius], size=true_expert.size), -1, 1)
     problem = SaddlePointProblem(
-        exact_problem.cost_features,
+        exact_problem.costs,
         estimate,
         exact_problem.occupancy_features,
         exact_problem.value_features,
@@ -59,11 +67,11 @@ def test_exact_certificates_hold(case):
         mdp=exact_problem.mdp,
     )
     point = random_point(problem, rng)
-    best = apprentice(problem.mdp, problem.cost_features, true_expert)
-    best_for_estimate = apprentice(problem.mdp, problem.cost_features, estimate)
-    certificate = certify(
+    best = apprentice(problem.mdp, problem.costs.table, true_expert)
+    best_for_estimate = apprentice(problem.mdp, problem.costs.table, estimate)
+    certificate = certify_saddle_point(
         problem,
-        *point,
+        point,
         expert_radius=lambda delta: radius,
         delta=0.05,
         apprentice_occupancy=best_for_estimate.occupancy,
@@ -73,22 +81,22 @@ def test_exact_certificates_hold(case):
     assert certificate.cost_distance == pytest.approx(true_distance(problem, policy, estimate))
     assert truth <= certificate.cost_distance_bound + 1e-9
     assert certificate.cost_distance_bound <= truth + 2 * radius + 1e-9
-    assert problem.saddle_point_residual(*point, expert=true_expert) <= certificate.residual_bound + 1e-9
+    assert problem.saddle_point_residual(point, expert=true_expert) <= certificate.residual_bound + 1e-9
     assert truth - best.value <= certificate.excess_bound + 1e-6
 
 
 def test_exact_certificate_of_a_solved_problem_is_tight():
     problem, _ = small_problem(0)
     solution = solve_primal_dual_hybrid(problem, tolerance=1e-7)
-    weights = solution.occupancy_weights, solution.value_weights, solution.cost_weights
-    certificate = certify(problem, *weights, expert_radius=exactly_known, delta=0.1)
-    best = apprentice(problem.mdp, problem.cost_features, problem.expert_features)
+    weights = solution.point
+    certificate = certify_saddle_point(problem, weights, expert_radius=exactly_known, delta=0.1)
+    best = apprentice(problem.mdp, problem.costs.table, problem.expert_features)
     assert certificate.cost_distance_bound == certificate.cost_distance
     np.testing.assert_allclose(certificate.cost_distance, best.value, atol=1e-5)
     assert certificate.excess_bound < 1e-4
     # Another policy has a cost distance, but the approximation terms are about π_θ.
     uniform = np.full((4, 2), 0.5)
-    other = certify(problem, *weights, expert_radius=exactly_known, delta=0.1, policy=uniform)
+    other = certify_saddle_point(problem, weights, expert_radius=exactly_known, delta=0.1, policy=uniform)
     assert other.cost_distance > certificate.cost_distance
     assert other.excess_bound is None
 
@@ -96,9 +104,9 @@ def test_exact_certificate_of_a_solved_problem_is_tight():
 def test_cost_ball_uses_the_euclidean_radius():
     problem, rng = small_problem(1, cost_class="ball")
     point = random_point(problem, rng)
-    certificate = certify(problem, *point, expert_radius=lambda delta: 0.1, delta=0.1)
+    certificate = certify_saddle_point(problem, point, expert_radius=lambda delta: 0.1, delta=0.1)
     occupancy = problem.mdp.occupancy(problem.policy(point[0])).ravel()
-    difference = problem.cost_features.T @ occupancy - problem.expert_features
+    difference = problem.costs.table.T @ occupancy - problem.expert_features
     # The worst vector of the cube of half-width 0.1 around the difference.
     assert certificate.cost_distance_bound == pytest.approx(np.linalg.norm(np.abs(difference) + 0.1))
     assert certificate.residual_bound == pytest.approx(certificate.residual + 2 * np.sqrt(3) * 0.1)
@@ -113,10 +121,18 @@ def test_the_radius_is_asked_at_its_share_of_delta():
         return 0.0
 
     point = random_point(problem, rng)
-    certify(problem, *point, expert_radius=radius, delta=0.06)
+    certify_saddle_point(problem, point, expert_radius=radius, delta=0.06)
     model = TabularModel.of(problem.mdp)
-    certify_from_samples(
-        problem, model, *point, expert_radius=radius, delta=0.06, rng=rng, n_rollouts=10, n_samples=10, n_per_column=2
+    certify_saddle_point(
+        problem,
+        point,
+        model=model,
+        expert_radius=radius,
+        delta=0.06,
+        rng=rng,
+        n_rollouts=10,
+        n_samples=10,
+        n_per_column=2,
     )
     np.testing.assert_allclose(asked, [0.06, 0.02])
 
@@ -131,8 +147,8 @@ def test_sampled_residual_bounds_the_residual_and_shrinks(value_domain, cost_cla
         bounds = []
         for _ in range(20):
             point = random_point(problem, rng)
-            truth = problem.saddle_point_residual(*point)
-            sampled = sample_residual(problem, model, *point, n_samples=n, n_per_column=n, delta=0.1, rng=rng)
+            truth = problem.saddle_point_residual(point)
+            sampled = sample_residual(problem, model, point, n_samples=n, n_per_column=n, delta=0.1, rng=rng)
             failures += sampled.bound < truth
             bounds.append(sampled.bound - truth)
             assert sampled.oracle_calls == n + 8 * n
@@ -147,8 +163,8 @@ def test_sampled_residual_is_consistent():
     problem, rng = small_problem(4)
     model = TabularModel.of(problem.mdp)
     point = random_point(problem, rng)
-    sampled = sample_residual(problem, model, *point, n_samples=400_000, n_per_column=100_000, delta=0.1, rng=rng)
-    np.testing.assert_allclose(sampled.estimate, problem.saddle_point_residual(*point), atol=0.06)
+    sampled = sample_residual(problem, model, point, n_samples=400_000, n_per_column=100_000, delta=0.1, rng=rng)
+    np.testing.assert_allclose(sampled.estimate, problem.saddle_point_residual(point), atol=0.06)
 
 
 def test_sampled_residual_of_features_that_are_only_functions():
@@ -165,15 +181,15 @@ def test_sampled_residual_of_features_that_are_only_functions():
             return np.eye(4)[np.asarray(observations)]
 
     functions = SaddlePointProblem.from_simulator(
-        lambda observations, actions: problem.cost_features[observations * 2 + actions],
+        lambda observations, actions: problem.costs.table[observations * 2 + actions],
         problem.expert_features,
         occupancy_features=problem.occupancy_features,
         value_features=OneHot(),
         discount=0.7,
         value_radius=4.0,
     )
-    sampled = sample_residual(functions, model, *point, n_samples=200_000, n_per_column=50_000, delta=0.1, rng=rng)
-    truth = problem.saddle_point_residual(*point)
+    sampled = sample_residual(functions, model, point, n_samples=200_000, n_per_column=50_000, delta=0.1, rng=rng)
+    truth = problem.saddle_point_residual(point)
     np.testing.assert_allclose(sampled.estimate, truth, atol=0.08)
     assert sampled.bound >= truth
 
@@ -187,10 +203,10 @@ def test_certificates_from_samples_hold_as_often_as_they_say(cost_class):
     for trial in range(40):
         point = random_point(problem, rng)
         policy = random_policy(problem.mdp, rng) if trial % 2 else None
-        certificate = certify_from_samples(
+        certificate = certify_saddle_point(
             problem,
-            model,
-            *point,
+            point,
+            model=model,
             expert_radius=exactly_known,
             delta=0.2,
             rng=rng,
@@ -202,7 +218,7 @@ def test_certificates_from_samples_hold_as_often_as_they_say(cost_class):
         played = problem.policy(point[0]) if policy is None else policy
         truth = true_distance(problem, played, problem.expert_features)
         failures += certificate.cost_distance_bound < truth
-        failures += certificate.residual_bound < problem.saddle_point_residual(*point)
+        failures += certificate.residual_bound < problem.saddle_point_residual(point)
         slack.append(certificate.cost_distance_bound - truth)
     assert failures <= 8
     assert np.median(slack) < 0.35  # and they say something
@@ -229,12 +245,10 @@ def test_certificates_of_a_continuous_model_with_an_end():
     )
     theta = np.zeros(phi.n_features)
     theta[::2] = rng.dirichlet(np.ones(grid.n_tiles + 1))  # always the action 0, or ended
-    certificate = certify_from_samples(
+    certificate = certify_saddle_point(
         problem,
-        model,
-        theta,
-        np.zeros(grid.n_tiles),
-        [1.0],
+        (theta, np.zeros(grid.n_tiles), [1.0]),
+        model=model,
         expert_radius=exactly_known,
         delta=0.1,
         rng=rng,
@@ -250,7 +264,7 @@ def test_certificates_of_a_continuous_model_with_an_end():
 
 def test_it_prints_as_a_short_table():
     problem, rng = small_problem(8)
-    text = str(certify(problem, *random_point(problem, rng), expert_radius=lambda delta: 0.01, delta=0.05))
+    text = str(certify_saddle_point(problem, random_point(problem, rng), expert_radius=lambda delta: 0.01, delta=0.05))
     lines = text.splitlines()
     assert lines[0] == "Certificate (probability 0.95; known model)"
     assert [line.split("  ")[1] for line in lines[2:]] == [
@@ -268,7 +282,7 @@ def test_too_few_samples_are_refused(arguments):
     problem, rng = small_problem(9)
     model = TabularModel.of(problem.mdp)
     with pytest.raises(ValueError, match="n_samples must be >= 1 and n_per_column >= 2"):
-        sample_residual(problem, model, *random_point(problem, rng), **arguments, delta=0.1, rng=rng)
+        sample_residual(problem, model, random_point(problem, rng), **arguments, delta=0.1, rng=rng)
 
 
 def test_exact_certificates_need_the_model():
@@ -281,4 +295,4 @@ def test_exact_certificates_need_the_model():
         value_radius=2.0,
     )
     with pytest.raises(ValueError, match="this needs the model"):
-        certify(problem, [0.5, 0.5], [0.0], [1.0], expert_radius=exactly_known, delta=0.1)
+        certify_saddle_point(problem, ([0.5, 0.5], [0.0], [1.0]), expert_radius=exactly_known, delta=0.1)

@@ -11,10 +11,11 @@ import lfd_gym as lfd
 from lfd_gym import (
     FiniteMDP,
     SaddlePointProblem,
+    TableCosts,
     TabularModel,
+    Task,
     certify,
-    certify_from_samples,
-    certify_policy,
+    certify_saddle_point,
     feature_expectations,
 )
 from lfd_gym.assessment.certificate import exactly_known
@@ -32,14 +33,13 @@ def some_problem(value_domain="ball", cost_class="simplex"):
     mdp = FiniteMDP(rng.dirichlet(np.full(N_STATES, 0.5), size=N_STATES * N_ACTIONS), rng.dirichlet(np.ones(4)), GAMMA)
     costs = rng.uniform(-1, 1, (N_STATES * N_ACTIONS, N_COSTS))
     problem = SaddlePointProblem(
-        costs,
+        TableCosts(costs, N_ACTIONS, cost_class),
         costs.T @ mdp.occupancy(random_policy(mdp, rng)).ravel(),
         TabularOccupancyFeatures(N_STATES, N_ACTIONS),
         FiniteValueFeatures(rng.uniform(-1, 1, (N_STATES, N_VALUES))),
         GAMMA,
         value_radius=4.0,
         value_domain=value_domain,
-        cost_class=cost_class,
         mdp=mdp,
     )
     return problem, random_point(problem, rng)
@@ -82,11 +82,11 @@ def test_the_bound_of_the_sampled_residual_is_the_formula(value_domain, cost_cla
     problem, (theta, lam, w) = some_problem(value_domain, cost_class)
     model, n, n_column = Recorder(problem.mdp), 500, 40
     sampled = sample_residual(
-        problem, model, theta, lam, w, n_samples=n, n_per_column=n_column, delta=delta, rng=np.random.default_rng(3)
+        problem, model, (theta, lam, w), n_samples=n, n_per_column=n_column, delta=delta, rng=np.random.default_rng(3)
     )
     psi, costs, rho = (
         problem.value_features.matrix.toarray(),
-        problem.cost_features,
+        problem.costs.table,
         problem.expert_features,
     )
     values = psi @ lam
@@ -139,15 +139,15 @@ def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
         return RADII
 
     known, estimated = (
-        certify_from_samples(
-            problem, model, *point, expert_radius=expert_radius, delta=delta, rng=np.random.default_rng(5), **draws
+        certify_saddle_point(
+            problem, point, model=model, expert_radius=expert_radius, delta=delta, rng=np.random.default_rng(5), **draws
         )
         for expert_radius in (exactly_known, radius)
     )
     # The rollouts are the first draws; the tail they leave out is at most 1e-3.
     horizon = math.ceil(math.log(1e-3) / math.log(GAMMA))
     rollouts = lfd.collect(model, problem.policy(point[0]), 300, horizon, np.random.default_rng(5))
-    ours = feature_expectations(rollouts, problem.cost_features, GAMMA)
+    ours = feature_expectations(rollouts, problem.costs.table, GAMMA)
     difference = ours.values - problem.expert_features
     bounds = [furthest_distance(difference, ours.radius(0.02) + radii, cost_class) for radii in (0, RADII)]
     np.testing.assert_allclose([known.cost_distance_bound, estimated.cost_distance_bound], bounds, rtol=1e-12)
@@ -159,7 +159,7 @@ def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
     # The residual has a third of δ too: its draws follow those of the rollouts.
     rng = np.random.default_rng(5)
     lfd.collect(model, problem.policy(point[0]), 300, horizon, rng)
-    residual = sample_residual(problem, model, *point, n_samples=100, n_per_column=10, delta=0.02, rng=rng)
+    residual = sample_residual(problem, model, point, n_samples=100, n_per_column=10, delta=0.02, rng=rng)
     np.testing.assert_allclose(known.residual_bound, residual.bound, rtol=1e-12)
     np.testing.assert_allclose(asked, [0.02])
 
@@ -167,31 +167,31 @@ def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
 @CLASSES
 def test_the_bounds_of_an_exact_certificate_are_the_formulas(cost_class):
     problem, point = some_problem(cost_class=cost_class)
-    certificate = certify(problem, *point, expert_radius=lambda delta: delta * RADII, delta=0.5)
+    certificate = certify_saddle_point(problem, point, expert_radius=lambda delta: delta * RADII, delta=0.5)
     occupancy = problem.mdp.occupancy(problem.policy(point[0])).ravel()
-    difference = problem.cost_features.T @ occupancy - problem.expert_features
+    difference = problem.costs.table.T @ occupancy - problem.expert_features
     bound = furthest_distance(difference, RADII / 2, cost_class)
     np.testing.assert_allclose(certificate.cost_distance_bound, bound, rtol=1e-12)
-    residual = problem.saddle_point_residual(*point) + largest_over_class(RADII, cost_class)
+    residual = problem.saddle_point_residual(point) + largest_over_class(RADII, cost_class)
     np.testing.assert_allclose(certificate.residual_bound, residual, rtol=1e-12)
 
 
 @CLASSES
 def test_the_bounds_of_a_policys_certificate_are_the_formulas(cost_class):
     problem, _ = some_problem(cost_class=cost_class)
-    mdp, costs, model = problem.mdp, problem.cost_features, TabularModel.of(problem.mdp)
+    mdp, costs, model = problem.mdp, problem.costs.table, TabularModel.of(problem.mdp)
     rng = np.random.default_rng(2)
-    expert = feature_expectations(lfd.collect(model, random_policy(mdp, rng), 150, 20, rng), costs, GAMMA)
+    demos = lfd.collect(model, random_policy(mdp, rng), 150, 20, rng)
+    expert = feature_expectations(demos, costs, GAMMA)
     policy = random_policy(mdp, rng)
     assert (expert.radius(0.1) > 0.05).all()
-    known = certify_policy(policy, mdp, costs, expert, delta=0.1, rng=rng, cost_class=cost_class)
+    known = certify(policy, Task(mdp, demos, costs=problem.costs), delta=0.1)
     difference = costs.T @ mdp.occupancy(policy).ravel() - expert.values
     bound = furthest_distance(difference, expert.radius(0.1), cost_class)
     np.testing.assert_allclose(known.cost_distance_bound, bound, rtol=1e-12)
 
-    sampled = certify_policy(
-        policy, model, costs, expert, delta=0.1, rng=np.random.default_rng(9), cost_class=cost_class, n_rollouts=250
-    )
+    task = Task(model, demos, discount=GAMMA, costs=problem.costs)
+    sampled = certify(policy, task, delta=0.1, rng=np.random.default_rng(9), n_rollouts=250)
     horizon = math.ceil(math.log(1e-3) / math.log(GAMMA))
     ours = feature_expectations(lfd.collect(model, policy, 250, horizon, np.random.default_rng(9)), costs, GAMMA)
     difference = ours.values - expert.values

@@ -1,6 +1,7 @@
 """The one evaluation: exact against series, definitions by hand, absorbing states, rollouts against exact values."""
 
 import json
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -8,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from strategies import mdps_with_costs, random_policy
 
-from lfd_gym import FiniteMDP, TabularModel, evaluate
-from lfd_gym.policies.policies import action_probabilities, draw_actions, policy_table, sample_rows
+from lfd_gym import FiniteMDP, TabularModel, Task, evaluate
+from lfd_gym.policies.policy import as_policy, policy_table, sample_rows
 from lfd_gym.resources import Resources, measuring, peak_memory_mb
 
 
@@ -31,7 +32,7 @@ def test_exact_evaluation_is_the_series(problem):
     mdp, costs = problem
     rng = np.random.default_rng(0)
     policy, expert = random_policy(mdp, rng), random_policy(mdp, rng)
-    evaluation = evaluate(policy, mdp, costs, expert=expert)
+    evaluation = evaluate(policy, mdp, costs, expert=expert, true_cost=costs[:, 0])
     ours, theirs = (expected_costs_by_series(mdp, p, costs) for p in (policy, expert))
     np.testing.assert_allclose(evaluation.expected_costs, ours, atol=1e-10)
     np.testing.assert_allclose(evaluation.expert_costs, theirs, atol=1e-10)
@@ -58,7 +59,7 @@ def test_definitions_by_hand(two_rooms):
     mdp, costs = two_rooms
     expert = np.array([[1.0, 0.0], [1.0, 0.0]])  # stays: cost 0
     policy = np.array([[0.0, 1.0], [0.5, 0.5]])  # goes back and forth: ½(½ + ⅛ + …) = ⅓
-    evaluation = evaluate(policy, mdp, costs, expert=expert)
+    evaluation = evaluate(policy, mdp, costs, expert=expert, true_cost=costs[:, 0])
     np.testing.assert_allclose(evaluation.expected_costs, [1 / 3])
     # Random goes with probability ½. With d₁ the occupancy of state 1: d₁ = ½ · ½ d₀, d₀ + d₁ = 1, so d₁ = ⅕.
     assert evaluation.normalised_score == pytest.approx((1 / 3 - 1 / 5) / (0 - 1 / 5))
@@ -72,16 +73,31 @@ def test_definitions_by_hand(two_rooms):
 def test_expert_and_random_score_one_and_zero(two_rooms):
     mdp, costs = two_rooms
     expert = mdp.optimal_policy(costs[:, 0])
-    assert evaluate(expert, mdp, costs, expert=expert).normalised_score == pytest.approx(1.0)
-    assert evaluate(np.full((2, 2), 0.5), mdp, costs, expert=expert).normalised_score == pytest.approx(0.0)
+    uniform = np.full((2, 2), 0.5)
+    task = Task(mdp, costs=costs, true_cost=costs[:, 0], expert=expert)
+    assert evaluate(expert, task).normalised_score == pytest.approx(1.0)
+    assert evaluate(uniform, task).normalised_score == pytest.approx(0.0)
     # An expert as bad as random leaves nothing to normalise by.
-    assert evaluate(expert, mdp, costs, expert=np.full((2, 2), 0.5)).normalised_score is None
+    assert evaluate(expert, replace(task, expert=uniform)).normalised_score is None
+
+
+def test_the_true_cost_need_not_be_among_the_costs(two_rooms):
+    """Nothing relies on the order of the costs: gap and score are about the true one alone."""
+    mdp, costs = two_rooms
+    others = np.array([[0.3, 0.0], [0.0, 0.1], [0.0, -0.2], [0.5, 0.0]])
+    policy, expert = np.array([[0.0, 1.0], [0.5, 0.5]]), np.eye(2)[[0, 0]]
+    evaluation = evaluate(policy, mdp, others, expert=expert, true_cost=costs[:, 0])
+    assert evaluation.true_cost == pytest.approx(1 / 3)
+    assert evaluation.true_gap == pytest.approx(1 / 3)
+    np.testing.assert_allclose(evaluation.expected_costs, expected_costs_by_series(mdp, policy, others))
+    assert evaluate(policy, mdp, others, expert=expert).true_gap is None
 
 
 def test_only_feature_expectations_of_the_expert(two_rooms):
     mdp, costs = two_rooms
     evaluation = evaluate(np.full((2, 2), 0.5), mdp, costs, expert_features=[0.05])
-    assert evaluation.true_gap == pytest.approx(0.2 - 0.05)
+    assert evaluation.cost_distance == pytest.approx(0.2 - 0.05)
+    assert evaluation.true_gap is None
     assert evaluation.occupancy_distance is None
     assert evaluation.agreement is None
     alone = evaluate(np.full((2, 2), 0.5), mdp, costs)
@@ -113,7 +129,7 @@ class EnvPolicy:
 
     observation_space = gym.spaces.Discrete(16)
 
-    def action_probabilities(self, observations):
+    def probabilities(self, observations):
         if np.max(observations) >= 16:
             raise AssertionError("asked about a state that the environment does not have")
         rows = np.random.default_rng(7).dirichlet(np.ones(4), size=16)
@@ -124,7 +140,7 @@ def test_policies_of_the_environment_never_see_the_absorbing_state(frozen_lake):
     mdp, costs = frozen_lake
     table = policy_table(EnvPolicy(), mdp)
     assert table.shape == (17, 4)
-    np.testing.assert_array_equal(table[:16], EnvPolicy().action_probabilities(np.arange(16)))
+    np.testing.assert_array_equal(table[:16], EnvPolicy().probabilities(np.arange(16)))
     # The row of the absorbing state is of no consequence, whoever chose it: array with it, array without it, policy.
     other = np.vstack([table[:16], [1.0, 0.0, 0.0, 0.0]])
     expert = mdp.optimal_policy(costs[:, 0])
@@ -147,7 +163,9 @@ class OneHotPredictor:
 def test_predictors_are_tabulated_as_deterministic(two_rooms):
     mdp, costs = two_rooms
     np.testing.assert_array_equal(policy_table(OneHotPredictor(), mdp, deterministic=True), np.eye(2))
-    with pytest.raises(ValueError, match=r"OneHotPredictor does not say its action probabilities.*deterministic=True"):
+    with pytest.raises(
+        ValueError, match=r"OneHotPredictor\) does not say its action probabilities.*deterministic=True"
+    ):
         evaluate(OneHotPredictor(), mdp, costs)
 
 
@@ -157,10 +175,11 @@ def test_rollouts_agree_with_exact_values(frozen_lake):
     rng = np.random.default_rng(1)
     policy = rng.dirichlet(np.ones(4), size=17)
     expert = mdp.optimal_policy(costs[:, 0])
-    exact = evaluate(policy, mdp, costs, expert=expert)
+    known = {"expert": expert, "true_cost": costs[:, 0]}
+    exact = evaluate(policy, mdp, costs, **known)
     covered = 0
     for _ in range(40):
-        sampled = evaluate(policy, model, costs, expert=expert, discount=0.9, n_rollouts=200, rng=rng)
+        sampled = evaluate(policy, model, costs, **known, discount=0.9, n_rollouts=200, rng=rng)
         box = sampled.sampling.expected_costs
         inside = (box[:, 0] <= exact.expected_costs).all() and (exact.expected_costs <= box[:, 1]).all()
         for name in ("true_gap", "cost_distance", "normalised_score"):
@@ -214,7 +233,9 @@ def test_results_are_json_and_print(two_rooms):
     with measuring() as time:
         sum(range(10**5))
     resources = Resources(10, env_steps=5, wall_seconds=time.wall_seconds, peak_memory_mb=peak_memory_mb())
-    evaluation = evaluate(np.full((2, 2), 0.5), mdp, costs, expert=np.eye(2), resources=resources)
+    evaluation = evaluate(
+        np.full((2, 2), 0.5), mdp, costs, expert=np.eye(2), true_cost=costs[:, 0], resources=resources
+    )
     restored = json.loads(json.dumps(evaluation.to_dict(), allow_nan=False))
     assert restored["resources"]["n_demonstrations"] == 10
     assert restored["resources"]["wall_seconds"] > 0
@@ -242,11 +263,10 @@ def test_sampling_rows_never_draws_impossible_actions():
 
 
 def test_deterministic_actions_of_arrays(two_rooms):
-    space = gym.spaces.Discrete(2)
     table = np.array([[0.4, 0.6], [0.9, 0.1]])
-    actions = draw_actions(table, np.array([0, 1, 0]), space, np.random.default_rng(0), deterministic=True)
+    actions = as_policy(table, deterministic=True).sample(np.array([0, 1, 0]), np.random.default_rng(0))
     np.testing.assert_array_equal(actions, [1, 0, 1])
-    np.testing.assert_array_equal(action_probabilities(table, np.array([1]), 2), [[0.9, 0.1]])
+    np.testing.assert_array_equal(as_policy(table).probabilities(np.array([1])), [[0.9, 0.1]])
 
 
 @pytest.mark.parametrize(
@@ -254,15 +274,20 @@ def test_deterministic_actions_of_arrays(two_rooms):
     [
         ({"policy": np.full((3, 2), 0.5)}, r"policy must have shape \(2, 2\)"),
         ({"policy": np.array([[0.5, 0.6], [0.5, 0.5]])}, "sum to 1"),
-        ({"cost_features": np.full((4, 1), 2.0)}, r"cost_features must lie in \[-1, 1\]"),
-        ({"cost_features": lambda x, a: x}, "must be an .* array when the model is a FiniteMDP"),
+        ({"costs": np.full((4, 1), 2.0)}, r"costs must lie in \[-1, 1\]"),
+        ({"costs": lambda x, a: x}, "must be an .* array when the model is known"),
+        ({"costs": None}, "costs must be given"),
         ({"expert": np.eye(2), "expert_features": [0.0]}, "either expert or"),
         ({"cost_class": "box"}, "cost_class must be one of"),
-        ({"model": TabularModel(np.ones((1, 1)), [1.0])}, "needs discount and rng"),
+        ({"task": TabularModel(np.ones((2, 1)), [1.0]), "costs": np.ones((2, 1))}, "discount must be given"),
+        (
+            {"task": TabularModel(np.ones((2, 1)), [1.0]), "costs": np.ones((2, 1)), "discount": 0.9},
+            "rng must be given",
+        ),
     ],
 )
 def test_bad_input_is_named(two_rooms, change, message):
     mdp, costs = two_rooms
-    arguments = {"policy": np.full((2, 2), 0.5), "model": mdp, "cost_features": costs} | change
+    arguments = {"policy": np.full((2, 2), 0.5), "task": mdp, "costs": costs} | change
     with pytest.raises(ValueError, match=message):
         evaluate(**arguments)

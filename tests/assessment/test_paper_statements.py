@@ -36,7 +36,7 @@ PAPER = {"value_domain": "ball", "cost_class": "simplex", **SMALL}
 
 def gap(problem, policy):
     """δ_C(π, π_E), from the exact occupancy of π."""
-    difference = problem.cost_features.T @ problem.mdp.occupancy(policy).ravel() - problem.expert_features
+    difference = problem.costs.table.T @ problem.mdp.occupancy(policy).ravel() - problem.expert_features
     return difference.max() if problem.cost_class == "simplex" else np.linalg.norm(difference)
 
 
@@ -51,17 +51,17 @@ def violation(problem, theta):
 @given(saddle_point_problems(cost_class="simplex", **SMALL))
 def test_proposition_4(case):
     problem, _, rng = case
-    exact = apprentice(problem.mdp, problem.cost_features, problem.expert_features)
+    exact = apprentice(problem.mdp, problem.costs.table, problem.expert_features)
     theta, lam, w = random_point(problem, rng)
     excess = gap(problem, problem.policy(theta)) - exact.value
-    residual = problem.saddle_point_residual(theta, lam, w)
-    point = point_approximation_error(problem, theta, lam, w, exact.occupancy)
+    residual = problem.saddle_point_residual((theta, lam, w))
+    point = point_approximation_error(problem, (theta, lam, w), exact.occupancy)
     strong = strong_approximation_error(problem, theta, exact.occupancy)
     assert excess <= residual + point.total + 1e-6
     # The factors of the point are never worse than those of the proposition.
     assert point.total <= strong.total + 1e-9
     # "In particular": for each true cost in the class.
-    for cost, expert in zip(problem.cost_features.T, problem.expert_features, strict=True):
+    for cost, expert in zip(problem.costs.table.T, problem.expert_features, strict=True):
         true_excess = problem.mdp.expected_cost(problem.policy(theta), cost) - expert
         assert true_excess <= residual + strong.total + exact.value + 1e-6
 
@@ -73,8 +73,8 @@ def test_proposition_4_approximation_term_has_the_cost_of_w(case):
     problem, _, rng = case
     theta, lam, w = random_point(problem, rng)
     other, _, _ = random_point(problem, rng)
-    advantages = problem.cost_features @ w - problem.mdp.bellman_adjoint(problem.values(lam)).ravel()
-    difference = problem.lagrangian(other, lam, w) - problem.lagrangian(theta, lam, w)
+    advantages = problem.costs.table @ w - problem.mdp.bellman_adjoint(problem.values(lam)).ravel()
+    difference = problem.lagrangian((other, lam, w)) - problem.lagrangian((theta, lam, w))
     moved = (problem.occupancy(other) - problem.occupancy(theta)).ravel()
     np.testing.assert_allclose(difference, moved @ advantages, atol=1e-8)
 
@@ -91,7 +91,7 @@ def test_proposition_4_is_not_vacuous():
         problem = SaddlePointProblem.tabular(mdp, costs, expert, value_radius=30.0)
         solution = solve_primal_dual_hybrid(problem, tolerance=1e-6)
         weights = solution.occupancy_weights, solution.value_weights, solution.cost_weights
-        terms = point_approximation_error(problem, *weights, exact.occupancy)
+        terms = point_approximation_error(problem, weights, exact.occupancy)
         bound = solution.residual + terms.total
         assert bound < 1e-4
         assert gap(problem, solution.policy) - exact.value <= bound + 1e-9
@@ -102,7 +102,7 @@ def test_proposition_4_is_not_vacuous():
 def test_corollary_2(case):
     """The residual may be replaced by L_r(θ, λ_θ, e_i) − L_r(θ*, λ, w), which is never larger."""
     problem, _, rng = case
-    mdp, costs = problem.mdp, problem.cost_features
+    mdp, costs = problem.mdp, problem.costs.table
     exact = apprentice(mdp, costs, problem.expert_features)
     theta, lam, w = random_point(problem, rng)
     policy = problem.policy(theta)
@@ -112,7 +112,7 @@ def test_corollary_2(case):
     tighter = problem.lagrangian(theta, nearest_lam.weights, np.eye(problem.n_costs)[worst]) - problem.lagrangian(
         nearest_theta.weights, lam, w
     )
-    assert tighter <= problem.saddle_point_residual(theta, lam, w) + 1e-7
+    assert tighter <= problem.saddle_point_residual((theta, lam, w)) + 1e-7
     terms = strong_approximation_error(problem, theta, exact.occupancy)
     assert gap(problem, policy) - exact.value <= tighter + terms.total + 1e-6
 
@@ -122,8 +122,8 @@ def test_corollary_2(case):
 def test_corollary_3(case):
     problem, expert, rng = case
     theta, lam, w = random_point(problem, rng)
-    terms = point_approximation_error(problem, theta, lam, w, expert)
-    assert gap(problem, problem.policy(theta)) <= problem.saddle_point_residual(theta, lam, w) + terms.total + 1e-6
+    terms = point_approximation_error(problem, (theta, lam, w), expert)
+    assert gap(problem, problem.policy(theta)) <= problem.saddle_point_residual((theta, lam, w)) + terms.total + 1e-6
 
 
 @st.composite
@@ -135,7 +135,7 @@ def coherent_cases(draw):
         )
     )
     problem = SaddlePointProblem(
-        problem.cost_features,
+        problem.costs.table,
         problem.expert_features,
         problem.occupancy_features,
         problem.value_features,
@@ -148,7 +148,7 @@ def coherent_cases(draw):
     assume(coherence_ratio(problem, theta) >= 2)
     reduced = solve_primal_dual_hybrid(problem, tolerance=1e-7, max_iterations=40_000)
     assume(reduced.status == "converged")
-    exact = apprentice(problem.mdp, problem.cost_features, problem.expert_features)
+    exact = apprentice(problem.mdp, problem.costs.table, problem.expert_features)
     return problem, expert, (theta, lam, w), reduced, exact
 
 
@@ -158,13 +158,13 @@ def test_proposition_5_and_corollary_4(case):
     """With 2 ε_sad where the paper has 3 ε_sad, and 2/(1−γ) where it has 4/(1−γ): λ₀ = 0 in Lemma 4 saves a term."""
     problem, expert, point, reduced, exact = case
     policy = problem.policy(point[0])
-    residual = problem.saddle_point_residual(*point)
+    residual = problem.saddle_point_residual(point)
     for occupancy, offset in ((exact.occupancy, exact.value), (expert.ravel(), 0.0)):
         terms = weak_approximation_error(problem, occupancy, exact.values, reduced.value_weights)
         bound = 2 * residual + terms.total + offset
         paper = 3 * residual + terms.total + terms.value_factor * terms.value_error + offset
         assert bound <= paper + 1e-9
-        for cost, target in zip(problem.cost_features.T, problem.expert_features, strict=True):
+        for cost, target in zip(problem.costs.table.T, problem.expert_features, strict=True):
             assert problem.mdp.expected_cost(policy, cost) - target <= bound + 1e-5
 
 
@@ -197,13 +197,13 @@ def test_lemma_3(mdp, seed, mixing):
 def test_lemma_4(case):
     """With one ‖T_γ μ_θ − ν₀‖₁ where the paper has two: its λ₀ may be 0."""
     problem, _, rng = case
-    exact = apprentice(problem.mdp, problem.cost_features, problem.expert_features)
+    exact = apprentice(problem.mdp, problem.costs.table, problem.expert_features)
     theta, lam, w = random_point(problem, rng)
     flow_error = np.abs(violation(problem, theta)).sum()
     occupancy_term = problem.occupancy_shift * nearest_occupancy(problem, exact.occupancy).error
-    bound = problem.saddle_point_residual(theta, lam, w) + flow_error + occupancy_term + exact.value
+    bound = problem.saddle_point_residual((theta, lam, w)) + flow_error + occupancy_term + exact.value
     policy = problem.policy(theta)
-    for cost, target in zip(problem.cost_features.T, problem.expert_features, strict=True):
+    for cost, target in zip(problem.costs.table.T, problem.expert_features, strict=True):
         assert problem.mdp.expected_cost(policy, cost) - target <= bound + 1e-6
 
 
@@ -213,7 +213,7 @@ def test_lemma_5(case):
     problem, _, point, reduced, exact = case
     flow_error = np.abs(violation(problem, point[0])).sum()
     distance = np.ptp(exact.values - problem.values(reduced.value_weights)) / 2
-    bound = problem.saddle_point_residual(*point) + 2 / (1 - problem.discount) * distance
+    bound = problem.saddle_point_residual(point) + 2 / (1 - problem.discount) * distance
     assert flow_error <= bound + 1e-5
 
 
@@ -253,7 +253,7 @@ def test_lemma_7(case):
     assert occupancy.min() >= 0
     np.testing.assert_allclose(occupancy.sum(), 1)
     assert np.abs(problem.values(lam)).max() <= problem.value_bound + 1e-9
-    assert np.abs(problem.cost_features @ w).max() <= problem.cost_bound + 1e-9
+    assert np.abs(problem.costs.table @ w).max() <= problem.cost_bound + 1e-9
 
 
 @FEW
@@ -261,7 +261,7 @@ def test_lemma_7(case):
 def test_lemma_8(case):
     problem, _, rng = case
     theta, lam, w = random_point(problem, rng)
-    advantages = problem.cost_features @ w - problem.mdp.bellman_adjoint(problem.values(lam)).ravel()
+    advantages = problem.costs.table @ w - problem.mdp.bellman_adjoint(problem.values(lam)).ravel()
     assert np.abs(advantages).max() <= problem.occupancy_shift + 1e-9
     assert np.abs(violation(problem, theta)).sum() <= 2 / (1 - problem.discount) + 1e-9
 
@@ -286,7 +286,7 @@ def test_lemma_9(case):
     g_theta, _, g_w = enumerate_gradients(problem, theta, lam, w)
     assert min(vector.min() for _, vector in g_theta) >= -1e-8
     assert max(vector.max() for _, vector in g_w) <= 1e-8
-    operator = problem.operator(theta, lam, w)
+    operator = problem.operator((theta, lam, w))
     assert operator[0].min() >= -1e-8
     assert operator[2].min() >= -1e-8
 
@@ -300,7 +300,7 @@ def test_lemma_10(case):
     other_theta, _, other_w = random_point(problem, rng)
     kappa, n_mu, gamma = problem.value_radius / (1 - problem.discount), problem.n_occupancy_features, problem.discount
     for outcomes, expected, sign in zip(
-        enumerate_gradients(problem, *point), problem.operator(*point), (1, -1, -1), strict=True
+        enumerate_gradients(problem, *point), problem.operator(point), (1, -1, -1), strict=True
     ):
         mean = sum(probability * vector for probability, vector in outcomes)
         np.testing.assert_allclose(sign * mean, expected, atol=1e-8 * (1 + kappa))
@@ -341,7 +341,7 @@ def test_theorem_1():
     plan = theorem_1(size, accuracy, delta=0.1)
     assert plan.n_iterations < 100_000
     theta, lam, w = literal_algorithm_1(problem, plan.n_iterations, np.random.default_rng(0))
-    residual = problem.saddle_point_residual(theta, lam, w)
+    residual = problem.saddle_point_residual((theta, lam, w))
     assert residual <= residual_bound(size, plan.n_iterations, 0.05) <= accuracy / 2
     exact = apprentice(mdp, costs, expert)
     terms = strong_approximation_error(problem, theta, exact.occupancy)
@@ -374,7 +374,7 @@ def test_average_regret_is_the_residual_of_the_average(case, n_rounds):
     assert regrets.shape == (n_rounds,)
     for n in range(1, n_rounds + 1):
         average = [np.mean([play[k] for play in plays[:n]], axis=0) for k in range(3)]
-        np.testing.assert_allclose(regrets[n - 1], problem.saddle_point_residual(*average), atol=1e-8)
+        np.testing.assert_allclose(regrets[n - 1], problem.saddle_point_residual(average), atol=1e-8)
 
 
 @FEW
@@ -403,7 +403,7 @@ def test_a_learner_without_regret_solves_the_problem():
     plays = []
     for n in range(1, 4001):
         plays.append((theta, lam, w))
-        slope, value, cost = problem.gradients(theta, lam, w)
+        slope, value, cost = problem.gradients((theta, lam, w))
         step = 0.5 / np.sqrt(n)
         theta = theta * np.exp(-step * slope)
         theta = theta / theta.sum()

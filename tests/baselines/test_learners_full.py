@@ -8,12 +8,12 @@ import pytest
 import torch as th
 
 import lfd_gym as lfd
-from lfd_gym.baselines import Task, learner_names, make_learner, run_learner
+from lfd_gym.baselines import learner_names, make_learner
 from lfd_gym.baselines.behavioral_cloning import BehavioralCloning, _over_states, nearness_bumps
 from lfd_gym.baselines.playing import TabularVecEnv, padded_demonstrations
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
 from lfd_gym.policies.files import load_policy, save_policy
-from lfd_gym.policies.policies import policy_table
+from lfd_gym.policies.policy import policy_table
 
 DISCOUNT = 0.9
 #: Small enough for seconds, large enough for each learner to learn something.
@@ -53,11 +53,12 @@ def make_task(env, costs, horizon, n_trajectories):
     mdp = lfd.FiniteMDP.from_env(env, discount=DISCOUNT)
     expert = mdp.optimal_policy(costs[:, 0])
     demos = lfd.collect(env, expert, n_trajectories, horizon, np.random.default_rng(3))
-    return Task.from_env(env, demos, DISCOUNT, costs, expert=expert)
+    return lfd.Task(env, demos, discount=DISCOUNT, costs=costs, expert=expert)
 
 
 def learn(name, settings, task, seed=0):
-    return run_learner(make_learner(name, **settings), task, np.random.default_rng(seed), BUDGETS.get(name))
+    rng, budget = np.random.default_rng(seed), BUDGETS.get(name)
+    return lfd.learn(task, make_learner(name, **settings), rng=rng, budget=budget)
 
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS)
@@ -69,9 +70,8 @@ def test_every_learner_learns_through_the_same_protocol(name, settings, gridworl
     np.testing.assert_array_equal(np.random.get_state()[1], global_state)  # noqa: NPY002
     assert th.equal(th.get_rng_state(), torch_state)
 
-    evaluation = lfd.evaluate(
-        result.policy, gridworld.mdp, gridworld.cost_features, expert=gridworld.expert, resources=result.resources
-    )
+    assert result.learner == learner.name == name
+    evaluation = lfd.evaluate(result.policy, gridworld, resources=result.resources)
     assert evaluation.exact
     assert evaluation.normalised_score >= SCORES.get(name, 0.75)
     resources = result.resources
@@ -79,45 +79,37 @@ def test_every_learner_learns_through_the_same_protocol(name, settings, gridworl
     assert resources.wall_seconds > 0
     assert resources.peak_memory_mb > 10
     assert (resources.expert_queries > 0) == (name == "dagger")
-    assert learner.queries_expert == (name in ("dagger", "expert"))
+    assert learner.asks_expert == (name in ("dagger", "expert"))
     if name in ("gail", "airl", "dagger"):
         assert resources.env_steps >= BUDGETS[name]
     if result.cost_weights is not None:
-        assert result.cost_weights.shape == (gridworld.cost_features.shape[1],)
+        assert result.cost_weights.shape == (gridworld.cost_table.shape[1],)
 
-    expert = lfd.feature_expectations(gridworld.demonstrations, gridworld.cost_features, DISCOUNT)
-    certificate = lfd.certify_policy(
-        result.policy,
-        gridworld.mdp,
-        gridworld.cost_features,
-        expert,
-        delta=0.05,
-        rng=np.random.default_rng(0),
-    )
+    certificate = lfd.certify(result.policy, gridworld, delta=0.05)
     assert evaluation.cost_distance <= certificate.cost_distance_bound
     save_policy(result.policy, tmp_path / "policy.npz")
-    tables = [policy_table(policy, gridworld.mdp) for policy in (result.policy, load_policy(tmp_path / "policy.npz"))]
+    tables = [policy_table(policy, gridworld.model) for policy in (result.policy, load_policy(tmp_path / "policy.npz"))]
     np.testing.assert_array_equal(*tables)
 
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS)
 def test_every_learner_handles_absorbing_states(name, settings, frozen_lake):
     result = learn(name, settings, frozen_lake)
-    table = policy_table(result.policy, frozen_lake.mdp)
+    table = policy_table(result.policy, frozen_lake.model)
     assert table.shape == (17, 4)
-    evaluation = lfd.evaluate(result.policy, frozen_lake.mdp, frozen_lake.cost_features, expert=frozen_lake.expert)
+    evaluation = lfd.evaluate(result.policy, frozen_lake)
     assert np.isfinite(evaluation.expected_costs).all()
 
 
 @pytest.mark.parametrize("name", learner_names())
 def test_same_seed_same_policy(name, gridworld):
-    tables = [policy_table(learn(name, {}, gridworld, seed).policy, gridworld.mdp) for seed in (5, 5)]
+    tables = [policy_table(learn(name, {}, gridworld, seed).policy, gridworld.model) for seed in (5, 5)]
     np.testing.assert_array_equal(*tables)
 
 
 @pytest.mark.parametrize("name", ["bc", "gail"])
 def test_another_seed_another_network(name, gridworld):
-    one, other = (policy_table(learn(name, {}, gridworld, seed).policy, gridworld.mdp) for seed in (5, 6))
+    one, other = (policy_table(learn(name, {}, gridworld, seed).policy, gridworld.model) for seed in (5, 6))
     assert not np.array_equal(one, other)
 
 
@@ -132,10 +124,10 @@ def test_cloning_carries_over_to_states_nearby(hidden_sizes):
         for state, action in zip(states, actions, strict=True)
     ]
     demos = Demonstrations.from_episodes(episodes, gym.spaces.Discrete(100), gym.spaces.Discrete(4))
-    task = Task.from_env(env, demos, discount=0.9)
+    task = lfd.Task(env, demos, discount=0.9)
     cloning = BehavioralCloning(hidden_sizes=hidden_sizes)
-    policy = run_learner(cloning, task, np.random.default_rng(0), budget=300).policy
-    choices = policy_table(policy, task.mdp).argmax(axis=1).reshape(10, 10)
+    policy = lfd.learn(task, cloning, rng=np.random.default_rng(0), budget=300).policy
+    choices = policy_table(policy, task.model).argmax(axis=1).reshape(10, 10)
     assert (choices[:4] == 3).mean() > 0.9
     assert (choices[6:] == 2).mean() > 0.9
     np.testing.assert_array_equal(choices.ravel()[states], actions)
@@ -166,12 +158,14 @@ def test_positions_are_used_for_states_only():
     env = gym.make("lfd_gym/StochasticGridworld-v0", size=3)
     coordinates = env.unwrapped.state_positions
     np.testing.assert_array_equal(coordinates[[0, 1, 3, 8]], [[0, 0], [0, 1], [1, 0], [2, 2]])
-    episode = Episode(np.eye(9)[[0, 1]], np.array([3]), None, terminated=False, truncated=True)
-    demos = Demonstrations.from_episodes([episode], gym.spaces.Box(0, 1, (9,)), gym.spaces.Discrete(4))
-    assert Task.from_env(env, demos, discount=0.9).state_positions is None
+    episode = Episode(np.array([0, 1]), np.array([3]), None, terminated=False, truncated=True)
+    demos = Demonstrations.from_episodes([episode], gym.spaces.Discrete(10), gym.spaces.Discrete(4))
+    assert lfd.Task(env, demos, discount=0.9).state_positions is None
+    demos = Demonstrations.from_episodes([episode], gym.spaces.Discrete(9), gym.spaces.Discrete(4))
+    np.testing.assert_array_equal(lfd.Task(env, demos, discount=0.9).state_positions, coordinates)
     env.unwrapped.__class__ = type("Flat", (type(env.unwrapped),), {"state_positions": np.arange(9)})
-    with pytest.raises(ValueError, match=r"env.state_positions must be a finite \(S, d\) array, got shape \(9,\)"):
-        _ = Task.from_env(env, demos, discount=0.9).state_positions
+    with pytest.raises(ValueError, match=r"env.state_positions must have shape \(any, any\), got \(9,\)"):
+        _ = lfd.Task(env, demos, discount=0.9).state_positions
     with pytest.raises(ValueError, match="nearness must be positive"):
         make_learner("bc", nearness=0.0)
 
@@ -181,19 +175,21 @@ def test_networks_work_on_continuous_observations():
     rng = np.random.default_rng(0)
     balance = lambda observations: (observations[:, 2] + 0.5 * observations[:, 3] > 0).astype(np.int64)  # noqa: E731
     demos = lfd.collect(env, balance, n_trajectories=5, horizon=100, rng=rng)
-    task = Task.from_env(env, demos, discount=0.99)
-    result = run_learner(make_learner("bc"), task, rng, budget=300)
+    task = lfd.Task(env, demos, discount=0.99)
+    result = lfd.learn(task, rng=rng, budget=300)
+    assert result.learner == "bc"
+    assert task.access == "simulator"
     angles = np.zeros((2, 4), dtype=np.float32)
     angles[:, 2] = [-0.1, 0.1]
     assert result.policy.predict(angles, deterministic=True)[0].tolist() == [0, 1]
     small = {"n_envs": 2, "n_steps": 64, "batch_size": 64, "reward_batch_size": 128}
-    played = run_learner(make_learner("gail", **small), task, rng, budget=256)
+    played = lfd.learn(task, make_learner("gail", **small), rng=rng, budget=256)
     assert played.resources.env_steps == 256
 
 
 def test_padded_demonstrations_go_on_in_the_absorbing_state(frozen_lake):
     padded = padded_demonstrations(frozen_lake, np.random.default_rng(0))
-    absorbing = frozen_lake.mdp.absorbing_state
+    absorbing = frozen_lake.model.absorbing_state
     assert (padded.lengths == 100).all()
     for given, long in zip(frozen_lake.demonstrations, padded, strict=True):
         n = len(given.actions)
@@ -205,14 +201,14 @@ def test_padded_demonstrations_go_on_in_the_absorbing_state(frozen_lake):
 
 
 def test_vectorised_play_follows_the_model(gridworld):
-    mdp = gridworld.mdp
-    venv = TabularVecEnv(mdp, n_envs=3, horizon=4, rng=np.random.default_rng(0), cost=gridworld.cost_features[:, 0])
+    mdp, cost = gridworld.model, gridworld.cost_table[:, 0]
+    venv = TabularVecEnv(mdp.dynamics, n_envs=3, horizon=4, rng=np.random.default_rng(0), cost=cost)
     observations = venv.reset()
     for step in range(1, 9):
         actions = np.array([0, 1, 2])
         after, rewards, dones, infos = venv.step(actions)
         rows = observations * mdp.n_actions + actions
-        np.testing.assert_allclose(rewards, -gridworld.cost_features[rows, 0])
+        np.testing.assert_allclose(rewards, -cost[rows])
         assert dones.all() == (step % 4 == 0)
         reached = [info["terminal_observation"] for info in infos] if dones.all() else after
         assert all(mdp.transitions[[row], :].toarray()[0, state] > 0 for row, state in zip(rows, reached, strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lfd_gym as lfd
-from lfd_gym.baselines import Task, make_learner, run_learner
+from lfd_gym.baselines import make_learner
 
 pytestmark = pytest.mark.slow
 
@@ -22,12 +22,11 @@ def world():
 
 
 def learn(world, name, n_trajectories, seed=0, **settings):
-    env, mdp, expert = world
+    env, _, expert = world
     demos = lfd.collect(lfd.as_generative_model(env), expert, n_trajectories, 200, np.random.default_rng(seed))
-    task = Task.from_env(env, demos, discount=0.9, expert=expert)
-    result = run_learner(make_learner(name, **settings), task, np.random.default_rng(seed))
-    costs = env.unwrapped.cost_features
-    return lfd.evaluate(result.policy, mdp, costs, expert=expert, resources=result.resources)
+    task = lfd.Task(env, demos, discount=0.9, expert=expert)
+    result = lfd.learn(task, make_learner(name, **settings), rng=np.random.default_rng(seed))
+    return lfd.evaluate(result.policy, task, resources=result.resources)
 
 
 @pytest.mark.parametrize(("n_trajectories", "level"), [(100, 0.02), (10, 0.06)])
@@ -56,6 +55,6 @@ def test_cloning_that_does_not_know_where_states_lie_is_as_good_as_counting(worl
 @pytest.mark.parametrize(("name", "level"), [("apprentice_bc", -0.3504), ("lpal", -0.3462), ("tabular_bc", -0.2296)])
 def test_true_cost_at_ten_trajectories(world, name, level):
     """Over twenty sets; the levels were measured on twenty other sets, so both have a standard error."""
-    costs = np.array([learn(world, name, 10, seed).expected_costs[0] for seed in range(20)])
+    costs = np.array([learn(world, name, 10, seed).true_cost for seed in range(20)])
     standard_error = costs.std(ddof=1) / np.sqrt(len(costs))
     assert costs.mean() <= level + 2 * np.sqrt(2) * standard_error

@@ -12,11 +12,11 @@ LAKE = EnvironmentSpec("lake", "FrozenLake-v1", 0.95, 30)
 
 @pytest.mark.parametrize("name", learner_names())
 def test_every_learner_runs_in_a_cell(name):
-    default = make_learner(name).default_budget
-    budget = None if default is None else max(default // 100, 100)
+    learner = make_learner(name)
+    budget = max(learner.default_budget // 100, 100) if learner.budget_unit else None
     row, policy = run_cell(Cell(LAKE, LearnerSpec(name, budget=budget), n_demonstrations=10, seed=0))
-    assert policy.shape == (17, 4)  # sixteen cells and the end
-    np.testing.assert_allclose(policy.sum(axis=1), 1, atol=1e-6)
+    assert policy.table.shape == (17, 4)  # sixteen cells and the end
+    np.testing.assert_allclose(policy.table.sum(axis=1), 1, atol=1e-6)
     assert np.isfinite(row["evaluation"]["normalised_score"])
     assert row["facts"]["certified_distance"] >= row["evaluation"]["cost_distance"]
 

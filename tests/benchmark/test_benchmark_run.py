@@ -53,7 +53,7 @@ def test_rows_make_sense(undisturbed):
         assert row["facts"]["certified_distance"] >= row["evaluation"]["cost_distance"]
         assert {"config", "revision", "machine", "versions"} == set(row["provenance"])
     assert len({row["provenance"]["config"] for row in rows}) == 36
-    assert undisturbed.policy(rows[0]["cell"]).sum(axis=1) == pytest.approx(1.0)
+    assert undisturbed.policy(rows[0]["cell"]).table.sum(axis=1) == pytest.approx(1.0)
 
 
 def test_config_hash_sees_every_setting(undisturbed, tmp_path):
@@ -107,16 +107,15 @@ def test_a_failing_learner_is_recorded_and_can_be_retried(tmp_path):
 def test_environments_and_learners_of_others_are_found_by_their_module(tmp_path, monkeypatch):
     module = """
 import gymnasium as gym, numpy as np
-from lfd_gym.baselines import Learned, register_learner
+from lfd_gym.baselines import Learner, LearningResult, register_learner
 from lfd_gym.envs import TabularEnv
 
 def swap():
     return TabularEnv(np.array([[[0.0, 1.0]], [[1.0, 0.0]]]), [1.0, 0.0], [[0.5], [-0.5]])
 
-class Lazy:
-    queries_expert, budget_unit, default_budget = False, "", None
+class Lazy(Learner):
     def learn(self, task, budget, rng):
-        return Learned(np.ones((2, 1)))
+        return LearningResult(np.ones((2, 1)))
 
 gym.register("Swap-v0", entry_point=swap, max_episode_steps=10)
 register_learner("lazy", Lazy)

@@ -123,7 +123,7 @@ def test_same_generator_same_trajectories():
 def test_blocks_do_not_show(monkeypatch):
     model, policy = TabularModel.of(chain_mdp()), np.full((6, 2), 0.5)
     whole = collect(model, policy, 25, 20, np.random.default_rng(1))
-    monkeypatch.setattr("lfd_gym.demonstrations.collection._BLOCK", 150)  # seven trajectories at a time
+    monkeypatch.setattr("lfd_gym.demonstrations.rollouts._BLOCK", 150)  # seven trajectories at a time
     assert collect(model, policy, 25, 20, np.random.default_rng(1)) == whole
 
 
@@ -144,7 +144,7 @@ class GreedyPredictor:
 
 
 class Probabilities:
-    def action_probabilities(self, observations):
+    def probabilities(self, observations):
         return np.tile([0.25, 0.75], (len(observations), 1))
 
 
@@ -184,14 +184,9 @@ def test_a_callable_gives_what_its_table_gives():
 @pytest.mark.parametrize(
     ("policy", "settings", "error", "message"),
     [
-        (np.full((5, 2), 0.5), {}, ValueError, r"policy must have shape \(6, 2\), got \(5, 2\)"),
+        (np.full((4, 2), 0.5), {}, ValueError, r"policy must have shape \(6, 2\), got \(4, 2\)"),
         (np.full((6, 2), 0.4), {}, ValueError, "policy must have rows that sum to 1"),
-        (
-            np.full((6, 2), 0.5),
-            {"deterministic": True},
-            ValueError,
-            "deterministic=True is for policies with `predict`",
-        ),
+        (lambda seen: 0 * seen, {"deterministic": True}, ValueError, "deterministic=True is for policies that draw"),
         (lambda observations: 0, {}, ValueError, r"policy must return actions of shape \(4,\), got \(\)"),
         (lambda observations: observations + 7, {}, ValueError, r"actions must lie in \[0, 2\)"),
         (GreedyPredictor(hidden=1), {}, ValueError, "GreedyPredictor is recurrent"),
@@ -319,7 +314,7 @@ def test_an_environment_without_a_spec_runs_alone():
 @pytest.mark.parametrize("policy", [np.full((6, 2), 0.5), lambda states: np.zeros(len(states), dtype=int)])
 def test_a_bar_shows_after_a_second_on_a_terminal_only(policy, monkeypatch, capsys):
     """All work is reported to a bar that waits a second and stays away from pipes (``disable=None``)."""
-    import lfd_gym.demonstrations.collection as module
+    import lfd_gym.demonstrations.rollouts as module
 
     bars = []
 

@@ -123,10 +123,10 @@ def test_costs_of_an_absorbing_state_may_follow():
         (
             lambda x, a: 3 * COSTS[2 * x + a] * [0.1, 1],
             {},
-            r"cost_features\(observations, actions\) .*feature 1 reaches",
+            r"costs\(observations, actions\) .*feature 1 reaches",
         ),
         (lambda x, a: COSTS[x], {"discount": 1.0}, "discount must lie strictly between 0 and 1"),
-        (lambda x, a: COSTS[:2], {}, r"must have shape \(3, any\), got \(2, 2\)"),
+        (lambda x, a: COSTS[:2], {}, r"must return shape \(3, n_c\), got \(2, 2\)"),
         (np.where(COSTS == 1, np.nan, COSTS), {}, "cost_features must be finite"),
         (COSTS, {"truncation": "none"}, "truncation must be one of"),
     ],

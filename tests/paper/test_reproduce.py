@@ -31,11 +31,11 @@ def test_figure_has_the_papers_columns_and_reaches_the_expert(tmp_path):
     assert list(lines[0]) == ["n_traj", "rho_mean", "rho_std", "rho_min", "rho_max"]
     assert [line["n_traj"] for line in lines] == ["1", "100"]
     rows = ResultsFolder.open(tmp_path).rows()
-    expert = rows[0]["evaluation"]["expert_costs"][0]
+    expert = rows[0]["evaluation"]["expert_true_cost"]
     assert expert == pytest.approx(-0.3536, abs=1e-3)  # the paper's
     for line in lines:
         costs = [
-            row["evaluation"]["expected_costs"][0]
+            row["evaluation"]["true_cost"]
             for row in rows
             if row["learner"] == "cutting_plane" and row["n_demonstrations"] == int(line["n_traj"])
         ]

@@ -10,7 +10,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 import lfd_gym as lfd
 from lfd_gym.commands.training import Evaluate, Train
 from lfd_gym.policies.files import load_policy, save_policy
-from lfd_gym.policies.policies import policy_table
+from lfd_gym.policies.policy import policy_table
 
 
 @pytest.mark.parametrize("activation", [th.nn.Tanh, th.nn.ReLU])
@@ -24,7 +24,7 @@ def test_networks_survive_saving_bit_exactly(tmp_path, activation, space):
     loaded = load_policy(tmp_path / "network.npz")
     assert th.equal(state, th.get_rng_state())
     for name, tensor in network.state_dict().items():
-        assert th.equal(tensor, loaded.state_dict()[name]), name
+        assert th.equal(tensor, loaded.network.state_dict()[name]), name
     observations = np.array([space.sample() for _ in range(20)])
     np.testing.assert_array_equal(
         network.predict(observations, deterministic=True)[0], loaded.predict(observations, deterministic=True)[0]
@@ -46,7 +46,7 @@ def test_every_policy_of_sb3_is_evaluated_exactly():
     np.testing.assert_array_equal(table, policy_table(ppo.policy, mdp))
     assert lfd.evaluate(ppo, mdp, costs).exact
     dqn = DQN("MlpPolicy", env, seed=0, device="cpu")
-    with pytest.raises(ValueError, match="DQN does not say its action probabilities"):
+    with pytest.raises(ValueError, match=r"DQN\) does not say its action probabilities"):
         lfd.evaluate(dqn, mdp, costs)
     deterministic = lfd.evaluate(dqn, mdp, costs, deterministic=True)
     actions, _ = dqn.predict(np.arange(16), deterministic=True)

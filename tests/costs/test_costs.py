@@ -1,0 +1,84 @@
+"""Costs: tables and functions behind one interface."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import lfd_gym as lfd
+from lfd_gym.costs.costs import as_costs, model_costs
+
+TABLE = np.array([[1.0, 0.0], [0.5, 0.0], [0.0, -1.0], [0.0, 1.0]])
+
+
+def of_table(observations, actions):
+    return TABLE[observations * 2 + actions]
+
+
+def test_a_table_and_its_function_agree():
+    table, function = lfd.TableCosts(TABLE, 2), lfd.FunctionCosts(of_table)
+    states, actions = np.array([0, 1, 1, 0]), np.array([1, 0, 1, 0])
+    np.testing.assert_array_equal(table.rows(states, actions), function.rows(states, actions))
+    assert (table.n_costs, function.n_costs) == (2, 2)
+    assert function.table is None
+    assert table.names == ("c0", "c1")
+    assert lfd.TableCosts(TABLE, 2, names=("near", "far")).names == ("near", "far")
+    assert repr(table) == "TableCosts(2 costs, Simplex())"
+    assert repr(lfd.FunctionCosts(of_table, weights="ball")) == "FunctionCosts(some costs, Ball(bound=1.0))"
+
+
+def test_the_end_is_free():
+    function = lfd.FunctionCosts(lambda seen, done: np.ones((len(seen), 1)))
+    seen = np.array([[0.5], [np.nan], [0.1]])
+    ended = np.array([False, False, True])
+    np.testing.assert_array_equal(function.rows(seen, np.zeros(3)), [[1.0], [0.0], [1.0]])
+    np.testing.assert_array_equal(function.rows(seen, np.zeros(3), ended), [[1.0], [0.0], [0.0]])
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: lfd.TableCosts(2 * TABLE, 2), r"table must lie in \[-1, 1\], but feature 0 reaches 2"),
+        (lambda: lfd.TableCosts(TABLE[:, :0], 2), "table must have at least one column"),
+        (lambda: lfd.TableCosts(TABLE, 3), r"table must have S\*A rows with A = 3, got 4"),
+        (lambda: lfd.TableCosts(TABLE, 2, names=("one",)), "names must be 2, one for each cost, got 1"),
+        (lambda: lfd.TableCosts(TABLE, 2, weights="box"), "weights must be one of"),
+        (lambda: lfd.TableCosts(TABLE, 2).rows(np.array([2]), np.array([0])), "observations must be states below 2"),
+        (lambda: lfd.TableCosts(TABLE, 2).rows(np.array([-1]), np.array([0])), "observations must be states below 2"),
+        (lambda: lfd.FunctionCosts(of_table, 3).rows(np.array([0]), np.array([0])), r"must return shape \(1, 3\)"),
+        (lambda: lfd.FunctionCosts(lambda s, a: [1.0]).rows(np.array([0]), np.array([0])), r"return shape \(1, n_c\)"),
+        (lambda: lfd.FunctionCosts(lambda s, a: [[7.0]]).rows(np.array([0]), np.array([0])), "feature 0 reaches 7"),
+        (lambda: lfd.FunctionCosts(lambda s, a: [[np.nan]]).rows(np.array([0]), np.array([0])), "must be finite"),
+        (lambda: as_costs("costs", TABLE, None), r"costs must be a function of \(observations, actions\)"),
+        (lambda: as_costs("costs", lfd.TableCosts(TABLE, 2), 2, "ball"), "cost_class must be that of the costs"),
+    ],
+)
+def test_what_is_wrong_is_named(make, message):
+    with pytest.raises(ValueError, match=message):
+        make()
+
+
+def test_a_function_must_be_one():
+    with pytest.raises(TypeError, match="function must map"):
+        lfd.FunctionCosts(TABLE)
+
+
+def test_costs_of_a_model():
+    mdp = lfd.FiniteMDP(np.full((2, 2, 2), 0.5), [0.5, 0.5], discount=0.9)
+    assert model_costs("costs", TABLE, mdp.dynamics, "ball").weights == lfd.Ball()
+    own = lfd.TableCosts(TABLE, 2, "ball")
+    assert model_costs("costs", own, mdp.dynamics) is own
+    with pytest.raises(ValueError, match=r"costs must be an .* array when the model is known"):
+        model_costs("costs", of_table, mdp.dynamics)
+    with pytest.raises(ValueError, match=r"costs must have shape \(4, any\), got \(2, 2\)"):
+        model_costs("costs", TABLE[:2], mdp.dynamics)
+
+
+def test_one_rule_for_environments_that_bring_a_reward_only():
+    """FrozenLake's costs: the reward's first, then four that are zero at the end, the same for everybody."""
+    tasks = [lfd.Task(gym.make("FrozenLake-v1"), discount=0.9) for _ in range(2)]
+    table = tasks[0].cost_table
+    assert table.shape == (17 * 4, 5)
+    np.testing.assert_array_equal(table, tasks[1].cost_table)
+    np.testing.assert_array_equal(table[:, 0], tasks[0].true_cost.table[:, 0])
+    assert not table[-4:].any()
+    assert (np.abs(table[:-4, 1:]).sum(axis=0) > 0).all()

@@ -1,0 +1,129 @@
+"""The one description of what is to be learned: what it knows, what it refuses, and expected costs."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import lfd_gym as lfd
+
+
+@pytest.fixture(scope="module")
+def grid():
+    env = gym.make("lfd_gym/StochasticGridworld-v0", size=4, cost_seed=1)
+    expert = lfd.FiniteMDP.from_env(env, 0.9).optimal_policy(env.unwrapped.cost_features[:, 0])
+    return env, expert, lfd.collect(env, expert, 6, 40, np.random.default_rng(0))
+
+
+def upright(observations, actions):
+    return np.minimum(np.abs(observations[:, [2, 0]]), 1.0)
+
+
+def test_access_follows_from_what_is_given(grid):
+    env, _, demos = grid
+    costs = env.unwrapped.cost_features
+    assert lfd.Task(env, demos, discount=0.9).access == "model"
+    assert lfd.Task(lfd.FiniteMDP.from_env(env, 0.9), demos, costs=costs).access == "model"
+    assert lfd.Task(lfd.as_generative_model(env), demos, discount=0.9, costs=costs).access == "simulator"
+    assert lfd.Task(gym.make("CartPole-v1"), discount=0.9).access == "simulator"
+    assert lfd.Task(None, demos, discount=0.9).access == "demonstrations"
+
+    class Unknown(gym.Env):
+        observation_space, action_space = gym.spaces.Discrete(3), gym.spaces.Discrete(2)
+
+    assert lfd.Task(Unknown(), discount=0.9).access == "episodes"
+
+
+def test_needs_name_who_and_what(grid):
+    blind = lfd.Task(None, grid[2], discount=0.9)
+    blind.needs("demonstrations", "counting")
+    with pytest.raises(ValueError, match="planning needs access to the model, but this task allows 'demonstrations'"):
+        blind.needs("model", "planning")
+    with pytest.raises(ValueError, match="the simulator needs access to the simulator"):
+        _ = blind.simulator
+    with pytest.raises(ValueError, match="estimating expected costs needs access to the simulator"):
+        lfd.Task(None, grid[2], discount=0.9, costs=np.zeros((64, 1))).expected_costs(np.full((16, 4), 0.25))
+
+
+def test_the_model_is_not_built_twice(grid):
+    task = lfd.Task(grid[0], grid[2], discount=0.9)
+    assert task.model is task.model
+    assert task.simulator is task.simulator
+    assert task.model.dynamics is grid[0].unwrapped.dynamics
+    assert task.simulator.dynamics is task.model.dynamics
+
+
+def test_expected_costs_are_exact_or_estimated_by_one_method(grid):
+    env, expert, demos = grid
+    exact = lfd.Task(env, demos, discount=0.9).expected_costs(expert)
+    assert exact.exact
+    assert exact.n_steps == 0
+    np.testing.assert_array_equal(exact.radius(0.1), np.zeros(5))
+    np.testing.assert_array_equal(exact.intervals(0.9), np.column_stack([exact.values] * 2))
+    sampled = lfd.Task(lfd.as_generative_model(env), discount=0.9, costs=env.unwrapped.cost_features)
+    estimate = sampled.expected_costs(expert, rng=np.random.default_rng(1), n_rollouts=4000)
+    assert not estimate.exact
+    assert estimate.n_steps == 4000 * estimate.horizon
+    assert (np.abs(estimate.values - exact.values) <= estimate.radius(1e-3)).all()
+    again = sampled.expected_costs(expert, rng=np.random.default_rng(1), n_rollouts=4000)
+    np.testing.assert_array_equal(again.values, estimate.values)
+
+
+def test_the_compiled_loop_and_the_other_agree_in_distribution(grid):
+    """A function's costs go through the loop that serves every model, a table's through compiled code."""
+    env, expert, _ = grid
+    model, table = lfd.as_generative_model(env), env.unwrapped.cost_features
+    by_table = lfd.Task(model, discount=0.9, costs=table)
+    by_function = lfd.Task(model, discount=0.9, costs=lambda seen, done: table[seen * 4 + done])
+    one, other = (
+        task.expected_costs(expert, rng=np.random.default_rng(seed), n_rollouts=5000)
+        for seed, task in enumerate((by_table, by_function))
+    )
+    assert one.n_steps == other.n_steps
+    assert (np.abs(one.values - other.values) <= one.radius(1e-3) + other.radius(1e-3)).all()
+
+
+def test_rollouts_of_a_continuous_simulator():
+    task = lfd.Task(gym.make("CartPole-v1"), discount=0.9, costs=upright)
+    estimate = task.expected_costs(
+        lambda seen: (seen[:, 2] > 0).astype(int), rng=np.random.default_rng(0), n_rollouts=20
+    )
+    assert estimate.values.shape == (2,)
+    assert (estimate.values >= 0).all()
+    assert estimate.unseen_mass.max() <= 1e-3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({}, "discount must be given"),
+        ({"discount": 1.0}, "discount must lie strictly between 0 and 1"),
+        ({"discount": 0.9, "costs": np.zeros((3, 1))}, r"costs must have shape \(64, any\), got \(3, 1\)"),
+        ({"discount": 0.9, "true_cost": np.full(64, 2.0)}, r"true_cost must lie in \[-1, 1\]"),
+        ({"discount": 0.9, "true_cost": np.zeros(3)}, r"true_cost must have shape \(64, any\)"),
+        ({"discount": 0.9, "demonstrations": []}, "demonstrations must hold at least one trajectory"),
+    ],
+)
+def test_bad_input_is_named(grid, settings, message):
+    with pytest.raises(ValueError, match=message):
+        lfd.Task(grid[0], **settings)
+
+
+def test_logged_data_only(grid):
+    env, expert, demos = grid
+    task = lfd.Task(None, demos, discount=0.9, costs=env.unwrapped.cost_features)
+    np.testing.assert_array_equal(
+        task.expert_features().values, lfd.Task(env, demos, discount=0.9).expert_features().values
+    )
+    learned = lfd.learn(task, "tabular_bc", rng=np.random.default_rng(0))
+    seen = np.unique(demos.acted_on)
+    np.testing.assert_array_equal(learned.policy.table[seen], expert[seen])
+    with pytest.raises(ValueError, match=r"demonstrations must be lfd_gym.Demonstrations"):
+        lfd.Task(None, [1], discount=0.9)
+
+
+def test_the_true_cost_of_an_environment_is_its_reward(grid):
+    task = lfd.Task(grid[0], discount=0.9)
+    np.testing.assert_array_equal(task.true_cost.table[:, 0], grid[0].unwrapped.cost_features[:, 0])
+    cliff = max(name for name in gym.registry if name.startswith("CliffWalking-v"))
+    costs = lfd.Task(gym.make(cliff), discount=0.9).true_cost.table
+    assert np.abs(costs).max() == 1.0
