@@ -67,6 +67,10 @@ class ConvexSet(ABC):
         """Return the smallest t with ``vector`` in t·W; for sets around zero."""
         raise TypeError(f"{self} has no gauge")
 
+    def average(self, total: FloatArray, count: int) -> FloatArray:
+        """Return the mean of ``count`` weights of W, given their sum."""
+        return np.asarray(total / count)
+
     # -- steps of mirror ascent ---------------------------------------------------------------------------------------
 
     def mirror_step(self, weights: FloatArray, change: FloatArray) -> FloatArray:
@@ -137,6 +141,10 @@ class Simplex(ConvexSet):
     def check(self, name: str, weights: ArrayLike, size: int) -> FloatArray:
         """Return a distribution, rescaled to sum to one to rounding."""
         return distribution(name, weights, size)
+
+    def average(self, total: FloatArray, count: int) -> FloatArray:
+        """Return the mean, which sums to one to rounding."""
+        return np.asarray(total / total.sum())
 
     def mirror_step(self, weights: FloatArray, change: FloatArray) -> FloatArray:
         """w_i ∝ w_i exp(change_i): the step of the entropy, kept away from underflow."""

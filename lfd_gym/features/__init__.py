@@ -4,6 +4,7 @@ from lfd_gym.features.observation_features import RadialBasisFeatures, RandomFou
 from lfd_gym.features.occupancy_features import (
     EmpiricalOccupancyFeatures,
     FiniteOccupancyFeatures,
+    NoPolicyError,
     OccupancyFeatures,
     TabularOccupancyFeatures,
     TileOccupancyFeatures,
@@ -14,6 +15,7 @@ from lfd_gym.features.occupancy_features import (
 )
 from lfd_gym.features.value_features import (
     FiniteValueFeatures,
+    LinearValues,
     TabularValueFeatures,
     ValueFeatures,
     aggregated_values,
@@ -27,6 +29,8 @@ __all__ = [
     "EmpiricalOccupancyFeatures",
     "FiniteOccupancyFeatures",
     "FiniteValueFeatures",
+    "LinearValues",
+    "NoPolicyError",
     "OccupancyFeatures",
     "RadialBasisFeatures",
     "RandomFourierFeatures",

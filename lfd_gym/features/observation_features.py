@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lfd_gym.costs.costs import hidden_rows
+from lfd_gym.features.value_features import ValueFeatures
 from lfd_gym.policies.tiles import TileGrid
 from lfd_gym.validation import FloatArray, finite_array
 
 
-class RadialBasisFeatures:
+class RadialBasisFeatures(ValueFeatures):
     """Normalised Gaussian bumps: ψ_k(x) = e_k(x) / Σ_j e_j(x), e_k(x) = exp(−½‖(x − centre_k)/width‖²).
 
     The rows sum to one, so values lie between the smallest and the largest weight, also far from all centres.
@@ -50,7 +51,7 @@ class RadialBasisFeatures:
         return np.asarray(bumps / bumps.sum(axis=1, keepdims=True))
 
 
-class RandomFourierFeatures:
+class RandomFourierFeatures(ValueFeatures):
     """ψ_k(x) = cos(⟨ω_k, x⟩ + b_k) with random frequencies ω_k ~ N(0, diag(widths)⁻²) and phases b_k ~ U[0, 2π).
 
     Their combinations approximate functions as smooth as a Gaussian kernel of the given widths.
@@ -73,11 +74,6 @@ class RandomFourierFeatures:
         self.frequencies = rng.standard_normal((n_features, scales.size)) / scales
         self.phases = rng.uniform(0, 2 * np.pi, n_features)
 
-    @property
-    def row_l1_bound(self) -> float:
-        """n_u: every feature can reach one."""
-        return float(self.n_features)
-
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
         return _on_visible(observations, self.n_features, self._rows)
@@ -86,7 +82,7 @@ class RandomFourierFeatures:
         return np.asarray(np.cos(points @ self.frequencies.T + self.phases))
 
 
-class TileValueFeatures:
+class TileValueFeatures(ValueFeatures):
     """ψ_k(x) = 1 if tile k holds the observation x, else 0."""
 
     row_l1_bound = 1.0

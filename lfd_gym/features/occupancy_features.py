@@ -7,9 +7,10 @@ as numbers, (S·A, n_μ), and the products Φθ (``combine``) and Φᵀf (``inne
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,21 +25,33 @@ from lfd_gym.validation import FloatArray, IntArray, finite_array
 _ROUNDING = 1e-8
 
 
-@runtime_checkable
-class OccupancyFeatures(Protocol):
-    """What Algorithm 1 needs of Φ: the number of columns and draws from them."""
+class NoPolicyError(TypeError):
+    """Features that can be drawn from, but do not say π_θ(a|x)."""
 
-    @property
-    def n_features(self) -> int:
-        """n_μ, the number of columns."""
-        ...
 
+class OccupancyFeatures(ABC):
+    """Distributions over pairs. A class of your own says ``n_features``, ``sample`` and, if it can, ``policy``.
+
+    Attributes
+    ----------
+    n_features
+        n_μ, the number of columns.
+    """
+
+    n_features: int
+    #: Whether states and actions are finitely many, and the features are a `FiniteOccupancyFeatures`.
+    is_finite: ClassVar[bool] = False
+
+    @abstractmethod
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Draw one pair from each of the columns named by ``indices``: batches of states and of actions."""
-        ...
+
+    def policy(self, weights: FloatArray) -> Any:
+        """π_θ(a|x) ∝ μ_θ(x, a): an (S, A) array over finite spaces, else a policy of observations."""
+        raise NoPolicyError(f"{self} can only be drawn from, so the policy of their mixtures is not known")
 
 
-class FiniteOccupancyFeatures:
+class FiniteOccupancyFeatures(OccupancyFeatures):
     """Φ over a finite space, given as numbers.
 
     Parameters
@@ -58,17 +71,24 @@ class FiniteOccupancyFeatures:
            [0.5 , 0.  ]])
     """
 
+    is_finite: ClassVar[bool] = True
+    #: Whether Φ = I.
+    is_tabular: ClassVar[bool] = False
     n_states: int
     n_actions: int
-    n_features: int
 
     def __init__(self, matrix: Any, n_actions: int) -> None:
-        self.matrix = _distribution_columns("matrix", matrix)
-        n_pairs, self.n_features = self.matrix.shape
+        self._matrix = _distribution_columns("matrix", matrix)
+        n_pairs, self.n_features = self._matrix.shape
         if n_actions < 1 or n_pairs % n_actions != 0:
             raise ValueError(f"matrix must have S*A rows with A = n_actions = {n_actions}, got {n_pairs} rows")
         self.n_actions = n_actions
         self.n_states = n_pairs // n_actions
+
+    @property
+    def matrix(self) -> sp.csc_array:
+        """Φ, (S·A, n_μ)."""
+        return self._matrix
 
     @cached_property
     def table(self) -> AliasTable:
@@ -88,12 +108,18 @@ class FiniteOccupancyFeatures:
         """Φᵀf: the mean under every column of ``pair_values``, (S·A,) or (S·A, k)."""
         return np.asarray(self.matrix.T @ pair_values)
 
+    def policy(self, weights: FloatArray) -> FloatArray:
+        """π_θ(a|x) ∝ μ_θ(x, a), (S, A); uniform where μ_θ vanishes."""
+        return policy_from_occupancy(self.combine(weights))
+
     def __repr__(self) -> str:
         return f"FiniteOccupancyFeatures(n_features={self.n_features}, n_states={self.n_states})"
 
 
-class TabularOccupancyFeatures:
+class TabularOccupancyFeatures(FiniteOccupancyFeatures):
     """Φ = I: column x·A + a is the point mass on the pair (x, a), so θ is the occupancy itself. Never materialised."""
+
+    is_tabular: ClassVar[bool] = True
 
     def __init__(self, n_states: int, n_actions: int) -> None:
         self.n_states = n_states
@@ -121,7 +147,7 @@ class TabularOccupancyFeatures:
         return f"TabularOccupancyFeatures(n_states={self.n_states}, n_actions={self.n_actions})"
 
 
-class EmpiricalOccupancyFeatures:
+class EmpiricalOccupancyFeatures(OccupancyFeatures):
     """Φ whose columns are weighted empirical distributions: pairs drawn with replacement from pools of samples.
 
     Works over any state space: only draws are needed. Column i gives the pair (states[i][k], actions[i][k]) the
@@ -171,7 +197,7 @@ class EmpiricalOccupancyFeatures:
         return f"EmpiricalOccupancyFeatures(n_features={self.n_features}, n_pairs={self.offsets[-1]})"
 
 
-class TileOccupancyFeatures:
+class TileOccupancyFeatures(OccupancyFeatures):
     """Φ over a box of states and finitely many actions: column g·A + a is uniform over tile g, with action a.
 
     The density of μ_θ is constant on tiles, so the policy π_θ is a table over tiles.

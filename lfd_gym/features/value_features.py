@@ -1,7 +1,7 @@
 """Value features Ψ: functions of the state whose combinations u_λ = Ψλ replace the value function.
 
 Every column ψ_k is bounded by one in sup norm. What a solver needs of Ψ is the row ψ_x of a visited state
-(`ValueFeatures`); over finite spaces the rows are a CSR matrix, (S, n_u), and the products Ψλ (``combine``) and Ψᵀf
+(`ValueFeatures`); over finite spaces the rows are a CSR matrix, (S, n_u), and the products Ψλ (``function``) and Ψᵀf
 (``inner``) are available.
 
 Functions of a continuous state take *observations* (what ``model.observe`` returns). The absorbing state is observed as
@@ -10,38 +10,74 @@ a row of NaN and has the zero row: its value is zero under every cost.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import check_cost_features
+from lfd_gym.costs.costs import Costs, model_costs
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import LARGEST_UNIT, FloatArray, IntArray, finite_array
 
+#: u_λ: one number for each state of a finite space, or a function of observations.
+Values: TypeAlias = FloatArray | Callable[[ArrayLike], FloatArray]
 
-@runtime_checkable
-class ValueFeatures(Protocol):
-    """What Algorithm 1 needs of Ψ."""
 
-    @property
-    def n_features(self) -> int:
-        """n_u, the number of columns."""
-        ...
+class ValueFeatures(ABC):
+    """Functions of the state. A class of your own says ``n_features`` and ``evaluate``.
+
+    Attributes
+    ----------
+    n_features
+        n_u, the number of columns.
+    """
+
+    n_features: int
+    #: Whether the space of states is finite, and the features are a `FiniteValueFeatures`.
+    is_finite: ClassVar[bool] = False
 
     @property
     def row_l1_bound(self) -> float:
         """Upper bound of ‖ψ_x‖₁ over the states: |u_λ(x)| ≤ row_l1_bound·max_k |λ_k|."""
-        ...
+        return float(self.n_features)
 
+    @abstractmethod
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
-        ...
+
+    def rows(self, observations: ArrayLike) -> Any:
+        """Return the rows ψ_x of a batch, sparse over finite spaces."""
+        return self.evaluate(observations)
+
+    def row_sum(self, observations: ArrayLike) -> FloatArray:
+        """Σ ψ_x over a batch, (n_u,)."""
+        return np.asarray(self.evaluate(observations).sum(axis=0))
+
+    def function(self, weights: FloatArray) -> Values:
+        """u_λ = Ψλ: an (S,) array over a finite space, else a function of observations."""
+        return LinearValues(self, weights)
 
 
-class FiniteValueFeatures:
+@dataclass(frozen=True, eq=False, repr=False)
+class LinearValues:
+    """The function u_λ = Σ_k λ_k ψ_k of observations."""
+
+    features: ValueFeatures
+    weights: FloatArray
+
+    def __call__(self, observations: ArrayLike) -> FloatArray:
+        """Return the values of a batch, (n,)."""
+        return np.asarray(self.features.evaluate(observations) @ self.weights)
+
+    def __repr__(self) -> str:
+        return f"LinearValues({self.features})"
+
+
+class FiniteValueFeatures(ValueFeatures):
     """Ψ over a finite space, given as numbers.
 
     Parameters
@@ -50,8 +86,10 @@ class FiniteValueFeatures:
         (S, n_u) dense or sparse, entries in [−1, 1]; row x is ψ_x. Stored as CSR.
     """
 
+    is_finite: ClassVar[bool] = True
+    #: Whether Ψ = I.
+    is_tabular: ClassVar[bool] = False
     n_states: int
-    n_features: int
 
     def __init__(self, matrix: Any) -> None:
         rows: sp.csr_array = sp.csr_array(matrix, dtype=np.float64, copy=True)
@@ -64,8 +102,13 @@ class FiniteValueFeatures:
         if rows.nnz and np.abs(rows.data).max() > LARGEST_UNIT:
             column = int(rows.indices[np.argmax(np.abs(rows.data))])
             raise ValueError(f"matrix must lie in [-1, 1], but column {column} reaches {np.abs(rows.data).max()}")
-        self.matrix = rows
+        self._matrix = rows
         self.n_states, self.n_features = rows.shape
+
+    @property
+    def matrix(self) -> sp.csr_array:
+        """Ψ, (S, n_u)."""
+        return self._matrix
 
     @property
     def row_l1_bound(self) -> float:
@@ -74,9 +117,17 @@ class FiniteValueFeatures:
 
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows of the given states, dense."""
-        return np.asarray(self.matrix[np.asarray(observations)].toarray())
+        return np.asarray(self.rows(observations).toarray())
 
-    def combine(self, weights: FloatArray) -> FloatArray:
+    def rows(self, observations: ArrayLike) -> sp.csr_array:
+        """Return the rows of the given states, sparse."""
+        return self.matrix[np.asarray(observations)]
+
+    def row_sum(self, observations: ArrayLike) -> FloatArray:
+        """Σ ψ_x over a batch of states, (n_u,)."""
+        return self.inner(np.bincount(np.asarray(observations), minlength=self.n_states).astype(np.float64))
+
+    def function(self, weights: FloatArray) -> FloatArray:
         """u_λ = Ψλ, (S,)."""
         return np.asarray(self.matrix @ weights)
 
@@ -88,9 +139,10 @@ class FiniteValueFeatures:
         return f"FiniteValueFeatures(n_features={self.n_features}, n_states={self.n_states})"
 
 
-class TabularValueFeatures:
+class TabularValueFeatures(FiniteValueFeatures):
     """Ψ = I: feature x is the indicator of state x, so λ is the value function itself. Never materialised."""
 
+    is_tabular: ClassVar[bool] = True
     row_l1_bound = 1.0
 
     def __init__(self, n_states: int) -> None:
@@ -109,7 +161,7 @@ class TabularValueFeatures:
         rows[np.arange(states.size), states] = 1.0
         return rows
 
-    def combine(self, weights: FloatArray) -> FloatArray:
+    def function(self, weights: FloatArray) -> FloatArray:
         """Return ``weights`` itself."""
         return weights
 
@@ -138,17 +190,19 @@ def soft_values(memberships: ArrayLike) -> FiniteValueFeatures:
     return FiniteValueFeatures(shares / totals)
 
 
-def optimal_values(mdp: FiniteMDP, cost_features: ArrayLike) -> FiniteValueFeatures:
-    """Columns V*_{c_i}, one for each cost feature: realizable when the expert is optimal for one of them."""
-    costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
-    columns = [mdp.plan(cost).values for cost in costs.T]
+def optimal_values(mdp: FiniteMDP, cost_features: Costs | ArrayLike) -> FiniteValueFeatures:
+    """Columns V*_{c_i}, one for each cost: realizable when the expert is optimal for one of them."""
+    costs = model_costs("cost_features", cost_features, mdp.dynamics)
+    columns = [mdp.plan(cost).values for cost in costs.table.T]
     return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
 
 
-def policy_values(mdp: FiniteMDP, policies: Sequence[ArrayLike], cost_features: ArrayLike) -> FiniteValueFeatures:
-    """Columns V^π_{c_i}: for each of the (S, A) policies, one for each cost feature (policies vary slowest)."""
-    costs = check_cost_features("cost_features", cost_features, mdp.n_states * mdp.n_actions)
-    columns = [mdp.value_function(policy, cost) for policy in policies for cost in costs.T]
+def policy_values(
+    mdp: FiniteMDP, policies: Sequence[ArrayLike], cost_features: Costs | ArrayLike
+) -> FiniteValueFeatures:
+    """Columns V^π_{c_i}: for each of the (S, A) policies, one for each cost (policies vary slowest)."""
+    costs = model_costs("cost_features", cost_features, mdp.dynamics)
+    columns = [mdp.value_function(policy, cost) for policy in policies for cost in costs.table.T]
     return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
 
 

@@ -9,35 +9,49 @@ and with it a *cut*: the row d = ρ(π) − ρ, an upper bound ⟨w', d⟩ ≥ g
   is taken for a lower bound of α*, and its weights for the best, until the planner certifies them;
 - the next weights are the point nearest to the best ones among those with ĝ(w) ≥ level (the level bundle method): the
   model's maximiser alone jumps about and needs several times as many calls. Over the simplex, where `curvature` can
-  be trusted, they are the point nearest to the peak of the quadratic model instead, in its own metric.
+  be trusted, they are the point nearest to the peak of the quadratic model instead, in its own metric. Over sets of
+  which only the support function is known, they lie on the way from the best ones to the model's maximiser.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import singledispatch
 
 import numpy as np
 
 from lfd_gym._jit import jit
-from lfd_gym.costs.costs import CostClass
+from lfd_gym.costs.sets import Ball, ConvexSet, Simplex
 from lfd_gym.solvers.exact.curvature import QuadraticModel, Trust, fit_curvature
-from lfd_gym.solvers.exact.matrix_game import initial_basis, solve_game
+from lfd_gym.solvers.exact.matrix_game import game_prices, initial_basis, solve_game
 from lfd_gym.solvers.exact.polyhedron_projection import least_distance, min_norm_weights
 from lfd_gym.validation import FloatArray
 
 _MAX_PIVOTS = 10_000
 _BISECTIONS = 10
-# The level, as a share of the gap. With a quadratic model: a little more than it foretells, but not too much, because
+# The level, as a share of the gap. With a quadratic model: a little more than it predicts, but not too much, because
 # it is the cuts around the maximum that lower the upper bound.
 _LEVEL = 0.55
 _LEVEL_ABOVE_PEAK = 0.1
 _HIGHEST_CURVED_LEVEL = 0.4
 # With 20 weights curvature saves no calls any more; with 100, to fit it takes as long as the planner at 64² states.
 _MOST_CURVED_WEIGHTS = 20
+# For sets known by their support function: how often weights are added to a game, and how little they may change its
+# value, as a share of the gap and absolutely, to be left out.
+_MAX_ROUNDS = 100
+_ROUND_SHARE = 0.3
+_ROUNDING = 1e-12
 
 
 class BundleMaster(ABC):
-    """The model of g over one cost class.
+    """The model of g over one set of weights.
+
+    Parameters
+    ----------
+    first_weights
+        Where to begin.
+    floor
+        What max g is known to be at least: 0 if w = 0 belongs to the set, for there g is 0.
 
     Attributes
     ----------
@@ -49,7 +63,8 @@ class BundleMaster(ABC):
         The weights with the largest model value among those that were queried; before, where to begin.
     """
 
-    def __init__(self, first_weights: FloatArray) -> None:
+    def __init__(self, first_weights: FloatArray, floor: float = -np.inf) -> None:
+        self.floor = floor
         self.upper_bound = np.inf
         self.mixture = np.empty(0)
         self.best_weights = first_weights
@@ -69,8 +84,8 @@ class BundleMaster(ABC):
 
     @property
     def lower_bound(self) -> float:
-        """An estimate of max g from below: the model value of the best weights."""
-        return float(self._values[self._best]) if self._values.size else -np.inf
+        """An estimate of max g from below: the model value of the best weights, if it is more than the floor."""
+        return max(float(self._values[self._best]), self.floor) if self._values.size else self.floor
 
     @property
     def gap(self) -> float:
@@ -84,11 +99,6 @@ class BundleMaster(ABC):
     @abstractmethod
     def _best_mixture(self) -> tuple[float, FloatArray]:
         """Return the maximum of the model and the mixture that attains it."""
-
-
-def bundle_master(cost_class: CostClass, n_costs: int) -> BundleMaster:
-    """Return the master of a cost class."""
-    return SimplexMaster(n_costs) if cost_class == "simplex" else BallMaster(n_costs)
 
 
 class _Rows:
@@ -154,8 +164,8 @@ class SimplexMaster(BundleMaster):
         peak = quadratic.peak
         if (self._cuts.rows @ peak).min() < self.lower_bound:  # the cuts know better
             peak = quadratic.centre
-        foretold = min(quadratic.rise / self.gap, 1.0)
-        share = min(foretold + _LEVEL_ABOVE_PEAK * (1 - foretold), _HIGHEST_CURVED_LEVEL)
+        predicted = min(quadratic.rise / self.gap, 1.0)
+        share = min(predicted + _LEVEL_ABOVE_PEAK * (1 - predicted), _HIGHEST_CURVED_LEVEL)
         level = self.lower_bound + share * self.gap
         weights = self._above(level, peak, quadratic.directions / np.abs(quadratic.directions).max())
         reached = float((self._cuts.rows @ weights).min())
@@ -175,12 +185,7 @@ class BallMaster(BundleMaster):
     """
 
     def __init__(self, n_costs: int) -> None:
-        super().__init__(np.full(n_costs, 1 / np.sqrt(n_costs)))
-
-    @property
-    def lower_bound(self) -> float:
-        """An estimate of max g from below, at least 0."""
-        return max(super().lower_bound, 0.0)
+        super().__init__(np.full(n_costs, 1 / np.sqrt(n_costs)), floor=0.0)
 
     def _best_mixture(self) -> tuple[float, FloatArray]:
         """Find the point of least norm in the hull of the cuts."""
@@ -194,6 +199,74 @@ class BallMaster(BundleMaster):
         centre = self.best_weights if self._values[self._best] > 0 else np.zeros_like(self.best_weights)
         weights = _project_in_ball(centre, self._cuts.rows, self.lower_bound + _LEVEL * self.gap)
         return np.asarray(weights / np.linalg.norm(weights))
+
+
+class HullMaster(BundleMaster):
+    """w in any convex set of which the support function and its maximisers are known.
+
+    The mixture is a matrix game against the maximisers found so far, and one more, until another would not change its
+    value (a double oracle). Next weights lie between the best ones and those that the game answers with.
+    """
+
+    def __init__(self, weights: ConvexSet, n_costs: int) -> None:
+        centre = weights.centre(n_costs)
+        first = centre if centre.any() else weights.maximiser(np.ones(n_costs))
+        super().__init__(first, floor=-np.inf if weights.project(np.zeros(n_costs)).any() else 0.0)
+        self._set = weights
+        self._rounding = _ROUNDING * max(1.0, weights.radius(n_costs))
+        self._generators = first[None]
+        self._answer = first
+        self._expected = np.inf
+        self._step = _LEVEL
+
+    def add(self, weights: FloatArray, cut: FloatArray) -> None:
+        """Take in a new cut; where it is no news to the model, the model's maximiser is worth a call."""
+        self._step = 1.0 if float(cut @ weights) >= self._expected - self._rounding else _LEVEL
+        super().add(weights, cut)
+
+    def _best_mixture(self) -> tuple[float, FloatArray]:
+        cuts = self._cuts.rows
+        best, mixture = np.inf, np.empty(0)
+        for _ in range(_MAX_ROUNDS):
+            game = cuts @ self._generators.T
+            first = int(game.max(axis=1).argmin())
+            basis = initial_basis(game[first], first)
+            weights = solve_game(game, basis, _MAX_PIVOTS)
+            difference = weights @ cuts
+            upper, value = float(self._set.support(difference)), float((weights @ game).max())
+            if upper < best:
+                best, mixture = upper, weights
+            if upper - value <= max(_ROUND_SHARE * (value - self.lower_bound), self._rounding):
+                break
+            self._generators = np.vstack([self._generators, self._set.maximiser(difference)])
+        prices = game_prices(game, basis)
+        self._answer = prices @ self._generators[: prices.size]
+        self._generators = self._generators[: prices.size][prices > 0]  # the others are found again when they matter
+        return best, mixture
+
+    def next_weights(self) -> FloatArray:
+        """Go from the best weights to the model's maximiser, most of the way or all of it."""
+        if self._values.size == 0:
+            return self.best_weights
+        weights = self.best_weights + self._step * (self._answer - self.best_weights)
+        self._expected = float((self._cuts.rows @ weights).min())
+        return weights
+
+
+@singledispatch
+def bundle_master(weights: ConvexSet, n_costs: int) -> BundleMaster:
+    """Return the master of a set of weights."""
+    return HullMaster(weights, n_costs)
+
+
+@bundle_master.register
+def _(weights: Simplex, n_costs: int) -> BundleMaster:
+    return SimplexMaster(n_costs)
+
+
+@bundle_master.register
+def _(weights: Ball, n_costs: int) -> BundleMaster:
+    return BallMaster(n_costs) if weights == Ball() else HullMaster(weights, n_costs)
 
 
 @jit

@@ -9,10 +9,10 @@ that they are no worse is estimated: it takes twice as many evaluations to certi
 found comes last. Should it disagree with the search, the search goes on with certified plans only.
 
 A cut whose features are inexact, though, is *invalid*: the upper bound can fall below the lower bound and the method
-stalls. Over the simplex, features with errors of at most ε still make a valid cut when ε is added to them; ε is a small
-fraction of the gap, and such a cut is soon above others that were made later. Over the ball, features are computed to
-a small fraction of the tolerance asked for from the beginning. What is returned is certified anew from the mixture and
-the values alone (`ApprenticeshipProblem.certified_solution`).
+stalls. Where no weight is negative, features with errors of at most ε still make a valid cut when ε is added to them; ε
+is a small fraction of the gap, and such a cut is soon above others that were made later. Elsewhere, features are
+computed to a small fraction of the tolerance asked for from the beginning. What is returned is certified anew from the
+mixture and the values alone (`ApprenticeshipProblem.certified_solution`).
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.costs.costs import CostClass
+from lfd_gym.costs.costs import Costs
+from lfd_gym.costs.sets import CostClass
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.solvers.exact.bundle_master import bundle_master
-from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem, ExactSolution, Status
+from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem
 from lfd_gym.solvers.exact.feature_planner import FeaturePlanner
+from lfd_gym.solvers.solution import ExactSolution, Status
 from lfd_gym.validation import FloatArray
 
 # Of the gap: how much a policy may lose, and how far its features may be off.
@@ -44,10 +46,10 @@ _MOST_TIGHTENINGS = 3
 
 def solve_cutting_plane(
     mdp: FiniteMDP,
-    cost_features: ArrayLike,
+    cost_features: Costs | ArrayLike,
     expert_features: ArrayLike,
     *,
-    cost_class: CostClass = "simplex",
+    cost_class: CostClass | None = None,
     tolerance: float = 1e-8,
     max_planner_calls: int = 2000,
     time_limit: float | None = None,
@@ -59,16 +61,17 @@ def solve_cutting_plane(
     mdp
         The model.
     cost_features
-        C, (S·A, n_c), entries in [−1, 1].
+        C, (S·A, n_c), entries in [−1, 1]; or `Costs`.
     expert_features
         ρ_C(π_E), (n_c,): exact, or estimated from demonstrations.
     cost_class
-        ``"simplex"``: weights w ≥ 0 with Σw = 1; ``"ball"``: ‖w‖₂ ≤ 1.
+        ``"simplex"``: weights w ≥ 0 with Σw = 1; ``"ball"``: ‖w‖₂ ≤ 1; or any `ConvexSet`. By default the simplex, or
+        what the costs come with.
     tolerance
         The gap between the certified bounds to reach.
     max_planner_calls
         Give up after so many planner calls, of which the last certifies what was found; the status is then
-        ``"call_limit"``.
+        ``"iteration_limit"``.
     time_limit
         Stop searching after so many seconds, and certify what was found by one more planner call; the status is then
         ``"time_limit"``.
@@ -107,7 +110,7 @@ def _solve(problem: ApprenticeshipProblem, tolerance: float, max_planner_calls: 
     while True:
         limit: Status | None = None
         if search.n_planner_calls >= max_planner_calls - 1:
-            limit = "call_limit"
+            limit = "iteration_limit"
         elif time.perf_counter() >= deadline:
             limit = "time_limit"
         if limit is None and search.master.gap > search.target:
@@ -140,7 +143,7 @@ class _Search:
         self.problem = problem
         self.tolerance = tolerance
         self.planner = FeaturePlanner(problem)
-        self.master = bundle_master(problem.cost_class, problem.n_costs)
+        self.master = bundle_master(problem.costs.weights, problem.n_costs)
         self.policies: list[NDArray[np.integer]] = []
         # Visits to states of the policies that are in the mixture, (S,) each; there are hardly more than n_c of them.
         self._state_occupancies: dict[int, FloatArray] = {}
@@ -169,7 +172,7 @@ class _Search:
     def query(self, weights: FloatArray) -> None:
         """Call the planner at ``weights``."""
         gap = min(self.master.gap, 1.0)
-        rough = self.problem.cost_class == "simplex" and not self._cautious
+        rough = self.problem.costs.weights.nonnegative and not self._cautious
         self._plan(
             weights,
             max(_PLANNER_ACCURACY * gap, self.feature_tolerance),
@@ -215,7 +218,7 @@ class _Search:
             occupancy[states, self.policies[k]] += mixture[k] * visits
         point = self._best
         needed = self.master.upper_bound - _ENOUGH * self.tolerance
-        if self.problem.cost_class == "ball" and point.lower_bound < min(0.0, needed):
+        if point.lower_bound < min(self.master.floor, needed):
             # w = 0 proves more. It is optimal whenever α* = 0, but explains nothing, so others are preferred.
             point = _DualPoint(np.zeros(self.problem.n_costs), np.zeros(mdp.n_states), 0.0)
         return self.problem.certified_solution(

@@ -1,4 +1,4 @@
-"""What the exact solvers return, and the certificate that both of them end with.
+"""The problem of the exact solvers, and the certificate that all of them end with.
 
 The problem, over occupancy measures μ, cost weights w of the class and values u:
 
@@ -18,58 +18,15 @@ The difference of the two is the saddle-point residual of the Lagrangian over �
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import CostClass, check_cost_class, check_model_costs, cost_distance
+from lfd_gym.costs.costs import Costs, TableCosts, model_costs
+from lfd_gym.costs.sets import CostClass, Simplex
 from lfd_gym.model.mdp import FiniteMDP, one_hot, policy_from_occupancy
+from lfd_gym.solvers.solution import ExactSolution, Status
 from lfd_gym.validation import FloatArray, finite_array
-
-Status = Literal["optimal", "call_limit", "time_limit", "inaccurate"]
-
-
-@dataclass(frozen=True, eq=False)
-class ExactSolution:
-    """An apprentice policy, the cost weights of the dual, and how far both can be from optimal.
-
-    Attributes
-    ----------
-    policy
-        (S, A) the stationary apprentice policy. Where it is never visited it takes the greedy action for ``values``.
-    occupancy
-        (S, A) the policy's occupancy measure.
-    cost_weights
-        w_A, (n_c,).
-    values
-        u_A, (S,): the optimal values of c_{w_A}, feasible for the dual.
-    apprentice_value
-        The policy's distance to the expert over the cost class, max_w ⟨w, ρ(policy) − ρ⟩; it estimates α*.
-    lower_bound, upper_bound
-        Certified: α* and ``apprentice_value`` lie between them, up to rounding.
-    status
-        ``"optimal"`` if the gap asked for is certified; otherwise what ended the solver before:
-        a limit, or ``"inaccurate"``, the accuracy that floating-point numbers allow.
-    n_planner_calls
-        How many MDPs were solved on the way; 0 for the linear program.
-    """
-
-    policy: FloatArray
-    occupancy: FloatArray
-    cost_weights: FloatArray
-    values: FloatArray
-    apprentice_value: float
-    lower_bound: float
-    upper_bound: float
-    status: Status
-    n_planner_calls: int
-    oracle_calls: int = 0
-
-    @property
-    def gap(self) -> float:
-        """upper_bound − lower_bound."""
-        return self.upper_bound - self.lower_bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,37 +34,28 @@ class ApprenticeshipProblem:
     """The checked data of (P) and (D)."""
 
     mdp: FiniteMDP
-    cost_features: FloatArray
+    costs: TableCosts
     expert: FloatArray
-    cost_class: CostClass
 
     @classmethod
     def checked(
         cls,
         mdp: FiniteMDP,
-        cost_features: ArrayLike,
+        cost_features: Costs | ArrayLike,
         expert_features: ArrayLike,
-        cost_class: CostClass = "simplex",
+        cost_class: CostClass | None = None,
     ) -> ApprenticeshipProblem:
         """Check the arguments of a solver, naming the one that is wrong."""
-        check_cost_class("cost_class", cost_class)
-        costs = check_model_costs("cost_features", cost_features, mdp)
-        expert = finite_array("expert_features", expert_features, (costs.shape[1],))
+        costs = model_costs("cost_features", cost_features, mdp.dynamics, cost_class)
+        expert = finite_array("expert_features", expert_features, (costs.n_costs,))
         if np.abs(expert).max() > 1 + 1e-9:
             raise ValueError(f"expert_features must lie in [-1, 1], as averages of costs in [-1, 1] do, got {expert}")
-        return cls(mdp, costs, expert, cost_class)
+        return cls(mdp, costs, expert)
 
     @property
     def n_costs(self) -> int:
         """n_c."""
         return self.expert.size
-
-    @property
-    def cost_bound(self) -> float:
-        """b: the largest |c_w(x, a)| over pairs and weights of the class."""
-        if self.cost_class == "simplex":
-            return float(np.abs(self.cost_features).max())
-        return float(np.sqrt(np.einsum("ij,ij->i", self.cost_features, self.cost_features).max()))
 
     def certified_solution(
         self,
@@ -126,7 +74,7 @@ class ApprenticeshipProblem:
         unvisited. The status is ``"optimal"`` if the gap is at most ``tolerance``, else ``otherwise``.
         """
         mdp = self.mdp
-        advantages = (self.cost_features @ cost_weights).reshape(mdp.n_states, mdp.n_actions)
+        advantages = (self.costs.table @ cost_weights).reshape(mdp.n_states, mdp.n_actions)
         advantages -= mdp.bellman_adjoint(values)
         feasible_values = values + advantages.min()
         lower = float(mdp.initial_distribution @ feasible_values - cost_weights @ self.expert)
@@ -136,9 +84,9 @@ class ApprenticeshipProblem:
         policy = policy_from_occupancy(visited, fallback=one_hot(advantages.argmin(axis=1), mdp.n_actions))
         policy_occupancy = state_mass[:, None] * policy
         flow_error = float(np.abs(mdp.initial_distribution - mdp.bellman_flow(policy_occupancy)).sum())
-        excess = policy_occupancy.ravel() @ self.cost_features - self.expert
-        value = cost_distance(excess, self.cost_class)
-        upper = value + self.cost_bound * flow_error
+        excess = policy_occupancy.ravel() @ self.costs.table - self.expert
+        value = float(self.costs.weights.support(excess))
+        upper = value + self.costs.weights.largest(self.costs.table) * flow_error
         return ExactSolution(
             policy=policy,
             occupancy=policy_occupancy,
@@ -150,3 +98,9 @@ class ApprenticeshipProblem:
             status="optimal" if upper - lower <= tolerance else otherwise,
             n_planner_calls=n_planner_calls,
         )
+
+
+def require_simplex(costs: Costs, caller: str) -> None:
+    """Refuse costs whose weights do not live in the simplex."""
+    if costs.weights != Simplex():
+        raise ValueError(f"cost_class must be the simplex for {caller}, got {costs.weights}")

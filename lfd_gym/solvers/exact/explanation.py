@@ -13,9 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import CostClass, check_cost_class, check_cost_weights, check_model_costs
+from lfd_gym.costs.costs import Costs, model_costs
+from lfd_gym.costs.sets import CostClass
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem
+from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem, require_simplex
 from lfd_gym.solvers.exact.feature_planner import FeaturePlanner
 from lfd_gym.solvers.exact.weight_polytope import WeightPolytope
 from lfd_gym.validation import FloatArray, policy_array
@@ -45,11 +46,11 @@ class Explanation:
 
 def explains(
     mdp: FiniteMDP,
-    cost_features: ArrayLike,
+    cost_features: Costs | ArrayLike,
     expert: ArrayLike,
     cost_weights: ArrayLike,
     *,
-    cost_class: CostClass = "simplex",
+    cost_class: CostClass | None = None,
     tolerance: float = 1e-8,
 ) -> Explanation:
     """Say whether the cost c_w makes ``expert`` optimal, and how far it is from that.
@@ -63,7 +64,7 @@ def explains(
     cost_weights
         w, (n_c,), of the cost class.
     cost_class
-        ``"simplex"`` or ``"ball"``.
+        As for `solve_cutting_plane`.
     tolerance
         The largest suboptimality that counts as optimal.
 
@@ -81,7 +82,7 @@ def explains(
     Explanation(optimal=False, suboptimality=0.0555..., error_bound=...)
     """
     problem = _problem(mdp, cost_features, expert, cost_class)
-    weights = check_cost_weights("cost_weights", cost_weights, problem.n_costs, cost_class)
+    weights = problem.costs.weights.check("cost_weights", cost_weights, problem.n_costs)
     accuracy = 0.01 * tolerance
     cut = FeaturePlanner(problem).cut(weights, accuracy, accuracy)
     # ρ*_w lies between the certified lower bound and what the policy found attains.
@@ -120,9 +121,10 @@ class ExplainingWeights:
 
 def explaining_weights(
     mdp: FiniteMDP,
-    cost_features: ArrayLike,
+    cost_features: Costs | ArrayLike,
     expert: ArrayLike,
     *,
+    cost_class: CostClass | None = None,
     slack: float = 0.0,
     tolerance: float = 1e-8,
     max_vertices: int = 10_000,
@@ -137,6 +139,8 @@ def explaining_weights(
     ----------
     mdp, cost_features, expert
         As for `explains`.
+    cost_class
+        The simplex: no other class is allowed.
     slack
         0 for weights that make the expert optimal. If nothing does, at least −α* is needed (`solve_cutting_plane`).
     tolerance
@@ -146,7 +150,8 @@ def explaining_weights(
     """
     if not slack >= 0:
         raise ValueError(f"slack must be nonnegative, got {slack}")
-    problem = _problem(mdp, cost_features, expert, "simplex")
+    problem = _problem(mdp, cost_features, expert, cost_class)
+    require_simplex(problem.costs, "explaining_weights")
     planner = FeaturePlanner(problem)
     polytope = WeightPolytope(problem.n_costs, 1e-3 * tolerance)
     accuracy = 0.1 * tolerance
@@ -163,9 +168,8 @@ def explaining_weights(
 
 
 def _problem(
-    mdp: FiniteMDP, cost_features: ArrayLike, expert: ArrayLike, cost_class: CostClass
+    mdp: FiniteMDP, cost_features: Costs | ArrayLike, expert: ArrayLike, cost_class: CostClass | None
 ) -> ApprenticeshipProblem:
     policy = policy_array("expert", expert, mdp.n_states, mdp.n_actions)
-    check_cost_class("cost_class", cost_class)
-    costs = check_model_costs("cost_features", cost_features, mdp)
-    return ApprenticeshipProblem(mdp, costs, mdp.occupancy(policy).ravel() @ costs, cost_class)
+    costs = model_costs("cost_features", cost_features, mdp.dynamics, cost_class)
+    return ApprenticeshipProblem(mdp, costs, mdp.occupancy(policy).ravel() @ costs.table)

@@ -106,7 +106,7 @@ class FeaturePlanner:
             visits; ``lower_bound`` may be much worse.
         """
         problem, mdp = self.problem, self.problem.mdp
-        cost = combine_costs(problem.cost_features, cost_weights)
+        cost = combine_costs(problem.costs.table, cost_weights)
         values, visits = self._solved.likely_values(cost_weights), self._solved.likely_visits(cost_weights)
         typical_visits = None if certify else (1 - _ANYWHERE) * visits + _ANYWHERE / mdp.n_states
         plan = mdp.plan(cost, planner_tolerance, values, typical_visits)
@@ -116,7 +116,7 @@ class FeaturePlanner:
         return Cut(
             actions=plan.actions.astype(np.min_scalar_type(mdp.n_actions - 1)),
             values=plan.values,
-            row=policy_costs(problem.cost_features, plan.actions, state_occupancy) - problem.expert,
+            row=policy_costs(problem.costs.table, plan.actions, state_occupancy) - problem.expert,
             lower_bound=lower_value - float(cost_weights @ problem.expert),
             state_occupancy=state_occupancy,
         )

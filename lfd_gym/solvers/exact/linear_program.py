@@ -21,9 +21,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from lfd_gym.costs.costs import Costs
+from lfd_gym.costs.sets import CostClass
 from lfd_gym.model.mdp import FiniteMDP, one_hot, policy_from_occupancy
-from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem, ExactSolution
-from lfd_gym.solvers.exact.highs import Answer, Program, solve_with_hipo, solve_with_scipy
+from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem, require_simplex
+from lfd_gym.solvers.highs import Answer, Program, solve_with_hipo, solve_with_scipy
+from lfd_gym.solvers.solution import ExactSolution
 from lfd_gym.validation import FloatArray
 
 Form = Literal["primal", "dual"]
@@ -32,7 +35,7 @@ Method = Literal["highs-ds", "highs-ipm", "hipo"]
 _ZERO = 1e-9
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LinearProgramSolution(ExactSolution):
     """An `ExactSolution` with what HiGHS itself reported.
 
@@ -57,9 +60,10 @@ class LinearProgramSolution(ExactSolution):
 
 def solve_linear_program(
     mdp: FiniteMDP,
-    cost_features: ArrayLike,
+    cost_features: Costs | ArrayLike,
     expert_features: ArrayLike,
     *,
+    cost_class: CostClass | None = None,
     form: Form = "primal",
     method: Method = "highs-ds",
     tolerance: float = 1e-8,
@@ -70,7 +74,9 @@ def solve_linear_program(
     Parameters
     ----------
     mdp, cost_features, expert_features
-        As for `solve_cutting_plane`, with the simplex as the cost class.
+        As for `solve_cutting_plane`.
+    cost_class
+        The simplex: no other class is allowed.
     form
         Which of the two programs HiGHS gets.
     method
@@ -97,7 +103,8 @@ def solve_linear_program(
     >>> solution.status, round(solution.primal_objective, 6), round(solution.dual_objective, 6)
     ('optimal', -0.033333, -0.033333)
     """
-    problem = ApprenticeshipProblem.checked(mdp, cost_features, expert_features)
+    problem = ApprenticeshipProblem.checked(mdp, cost_features, expert_features, cost_class)
+    require_simplex(problem.costs, "solve_linear_program")
     if form not in get_args(Form):
         raise ValueError(f"form must be one of {get_args(Form)}, got {form!r}")
     if method not in get_args(Method):
@@ -130,14 +137,14 @@ def primal_program(problem: ApprenticeshipProblem) -> tuple[Program, Callable[[A
     """Return (P), and how to read μ, ε, u and w off its answer."""
     mdp, n_costs = problem.mdp, problem.n_costs
     n_pairs = mdp.n_states * mdp.n_actions
-    costs = sp.csr_array(problem.cost_features.T)
+    costs = sp.csr_array(problem.costs.table.T)
     program = Program(
         cost=np.append(np.zeros(n_pairs), 1.0),
         upper_matrix=sp.csr_array(sp.hstack([costs, sp.csr_array(np.full((n_costs, 1), -1.0))])),
         upper=problem.expert,
         equal_matrix=sp.csr_array(sp.hstack([_flow_matrix(mdp).T, sp.csr_array((mdp.n_states, 1))])),
         equal=(1 - mdp.discount) * mdp.initial_distribution,
-        lower=np.append(np.zeros(n_pairs), -np.inf),
+        bounds=np.column_stack([np.append(np.zeros(n_pairs), -np.inf), np.full(n_pairs + 1, np.inf)]),
     )
 
     def read(answer: Answer) -> Point:
@@ -150,14 +157,15 @@ def primal_program(problem: ApprenticeshipProblem) -> tuple[Program, Callable[[A
 def dual_program(problem: ApprenticeshipProblem) -> tuple[Program, Callable[[Answer], Point]]:
     """Return (D) in the variables u/(1−γ) and w, as a minimisation, and how to read its answer."""
     mdp, n_costs = problem.mdp, problem.n_costs
+    sizes = (mdp.n_states, n_costs)
     sums = sp.csr_array((np.ones(n_costs), (np.zeros(n_costs, dtype=int), mdp.n_states + np.arange(n_costs))))
     program = Program(
         cost=np.concatenate([-(1 - mdp.discount) * mdp.initial_distribution, problem.expert]),
-        upper_matrix=sp.csr_array(sp.hstack([_flow_matrix(mdp), sp.csr_array(-problem.cost_features)])),
+        upper_matrix=sp.csr_array(sp.hstack([_flow_matrix(mdp), sp.csr_array(-problem.costs.table)])),
         upper=np.zeros(mdp.n_states * mdp.n_actions),
         equal_matrix=sums,
         equal=np.ones(1),
-        lower=np.append(np.full(mdp.n_states, -np.inf), np.zeros(n_costs)),
+        bounds=np.column_stack([np.repeat([-np.inf, 0.0], sizes), np.full(sum(sizes), np.inf)]),
     )
 
     def read(answer: Answer) -> Point:
@@ -174,7 +182,7 @@ def certified_answer(
     mdp = problem.mdp
     weights = np.maximum(point.cost_weights, 0.0)
     weights /= weights.sum()
-    plan = mdp.plan(problem.cost_features @ weights, 0.02 * tolerance)
+    plan = mdp.plan(problem.costs.table @ weights, 0.02 * tolerance)
     # Interior-point solutions have no exact zeros.
     pairs = np.where(point.occupancy > _ZERO / mdp.n_states, point.occupancy, 0.0).reshape(mdp.n_states, mdp.n_actions)
     policy = policy_from_occupancy(pairs, fallback=one_hot(plan.actions, mdp.n_actions))

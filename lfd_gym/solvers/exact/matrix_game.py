@@ -19,12 +19,12 @@ _SMALLEST_PIVOT = 1e-11
 _EPSILON = -1  # the index of ε; slack s_i has index i, weight λ_k has index n + k
 
 
-def initial_basis(first_row: FloatArray) -> IntArray:
-    """Return the basis of the game with one row: all of the weight on it, no slack at its largest entry."""
-    size = first_row.size
-    tight = int(np.argmax(first_row))
+def initial_basis(row: FloatArray, index: int = 0) -> IntArray:
+    """Return the basis with all of the weight on the row of this ``index``, and no slack at its largest entry."""
+    size = row.size
+    tight = int(np.argmax(row))
     slacks = [i for i in range(size) if i != tight]
-    return np.array([_EPSILON, *slacks, size], dtype=np.int64)
+    return np.array([_EPSILON, *slacks, size + index], dtype=np.int64)
 
 
 @jit
@@ -67,6 +67,14 @@ def solve_game(rows: FloatArray, basis: IntArray, max_pivots: int) -> FloatArray
         if basis[position] >= size:
             mixture[basis[position] - size] = max(values[position], 0.0)
     return np.asarray(mixture / mixture.sum())
+
+
+def game_prices(rows: FloatArray, basis: IntArray) -> FloatArray:
+    """Return the mixture of the columns, (n,), that the maximiser plays at an optimal ``basis``."""
+    matrix = np.zeros((basis.size, basis.size))
+    _basis_matrix(rows, basis, matrix)
+    prices = np.maximum(-np.linalg.inv(matrix)[0, : rows.shape[1]], 0.0)
+    return np.asarray(prices / prices.sum())
 
 
 @jit

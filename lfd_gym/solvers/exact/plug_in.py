@@ -13,11 +13,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from lfd_gym.costs.costs import Costs
 from lfd_gym.costs.sets import CostClass
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
-from lfd_gym.solvers.exact.exact_solution import ExactSolution
+from lfd_gym.solvers.solution import ExactSolution
 from lfd_gym.validation import discount_factor
 
 _DRAWS_AT_ONCE = 2_000_000
@@ -25,13 +26,13 @@ _DRAWS_AT_ONCE = 2_000_000
 
 def solve_plug_in(
     model: GenerativeModel,
-    cost_features: ArrayLike,
+    cost_features: Costs | ArrayLike,
     expert_features: ArrayLike,
     discount: float,
     draws_per_pair: int,
     rng: np.random.Generator,
     *,
-    cost_class: CostClass = "simplex",
+    cost_class: CostClass | None = None,
     tolerance: float = 1e-8,
 ) -> ExactSolution:
     """Estimate the transitions by ``draws_per_pair`` draws of every pair, and solve.

@@ -9,17 +9,16 @@ Both return feasible weights, so the error they report is attained: never too sm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from functools import singledispatch
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import worst_weights
-from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
-from lfd_gym.features.value_features import TabularValueFeatures
-from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.costs.sets import Ball, Box
+from lfd_gym.solvers.highs import Program, solve_with_scipy
+from lfd_gym.solvers.saddle.saddle_point import PointLike, SaddlePointProblem
 from lfd_gym.validation import FloatArray, finite_array
 
 _MAX_CUTS = 200
@@ -70,7 +69,7 @@ class ApproximationError:
 
 def strong_approximation_error(
     problem: SaddlePointProblem,
-    occupancy_weights: FloatArray,
+    occupancy_weights: ArrayLike,
     apprentice_occupancy: ArrayLike,
     expert: ArrayLike | None = None,
 ) -> ApproximationError:
@@ -90,12 +89,7 @@ def strong_approximation_error(
 
 
 def point_approximation_error(
-    problem: SaddlePointProblem,
-    occupancy_weights: FloatArray,
-    value_weights: FloatArray,
-    cost_weights: FloatArray,
-    apprentice_occupancy: ArrayLike,
-    expert: ArrayLike | None = None,
+    problem: SaddlePointProblem, point: PointLike, apprentice_occupancy: ArrayLike, expert: ArrayLike | None = None
 ) -> ApproximationError:
     """ε_approx,θ with the factors of this very point, as its proof has them before they are bounded.
 
@@ -103,12 +97,11 @@ def point_approximation_error(
     zero), the value term's is ‖T_γ μ_θ − ν₀‖₁.
     """
     mdp, costs = problem.known_model()
-    strong = strong_approximation_error(problem, occupancy_weights, apprentice_occupancy, expert)
-    advantages = costs @ cost_weights - mdp.bellman_adjoint(problem.values(value_weights)).ravel()
-    violation = mdp.bellman_flow(problem.occupancy(occupancy_weights)) - mdp.initial_distribution
-    return ApproximationError(
-        occupancy_error=strong.occupancy_error,
-        value_error=strong.value_error,
+    theta, lam, w = point
+    advantages = costs @ np.asarray(w) - mdp.bellman_adjoint(problem.values(lam)).ravel()
+    violation = mdp.bellman_flow(problem.occupancy(theta)) - mdp.initial_distribution
+    return replace(
+        strong_approximation_error(problem, theta, apprentice_occupancy, expert),
         occupancy_factor=float(np.ptp(advantages)) / 2,
         value_factor=float(np.abs(violation).sum()),
     )
@@ -137,55 +130,57 @@ def _worst_values(problem: SaddlePointProblem, policy: FloatArray, expert: Array
     mdp, costs = problem.known_model()
     target = problem.expert_features if expert is None else finite_array("expert", expert, (None,))
     difference = costs.T @ mdp.occupancy(policy).ravel() - target
-    return mdp.value_function(policy, costs @ worst_weights(difference, problem.cost_class))
+    return mdp.value_function(policy, costs @ problem.costs.weights.maximiser(difference))
 
 
 def nearest_occupancy(problem: SaddlePointProblem, occupancy: ArrayLike) -> Fit:
     """Minimise ‖Φθ − μ‖₁ over the simplex: a linear program with S·A + n_μ variables."""
     phi, _ = problem.finite_features()
     target = finite_array("occupancy", np.ravel(np.asarray(occupancy)), (phi.n_states * phi.n_actions,))
-    if isinstance(phi, TabularOccupancyFeatures):
+    if phi.is_tabular:
         return Fit(0.0, 0.0, target)
     n_pairs, n_features = phi.matrix.shape
+    in_theta = np.repeat([1.0, 0.0], [n_features, n_pairs])
     # Variables (θ, p) with p ≥ μ − Φθ, p ≥ 0: both are distributions, so ‖Φθ − μ‖₁ = 2 Σ max(μ − Φθ, 0).
-    program = _linear_program(
-        cost=np.concatenate([np.zeros(n_features), np.full(n_pairs, 2.0)]),
-        upper_matrix=sp.hstack([-phi.matrix, -sp.eye_array(n_pairs)], format="csc"),
+    program = Program(
+        cost=2 * (1 - in_theta),
+        upper_matrix=sp.hstack([-phi.matrix, -sp.eye_array(n_pairs)], format="csr"),
         upper=-target,
-        bounds=[(0, None)] * (n_features + n_pairs),
-        sum_to_one=n_features,
+        equal_matrix=sp.csr_array(in_theta[None]),
+        equal=np.ones(1),
+        bounds=np.tile([0.0, np.inf], (n_features + n_pairs, 1)),
     )
-    theta = np.maximum(program[:n_features], 0.0)
+    solution = solve_with_scipy(program).x
+    theta = np.maximum(solution[:n_features], 0.0)
     theta /= theta.sum()
     error = float(np.abs(phi.combine(theta).ravel() - target).sum())
-    return Fit(error, min(2 * float(np.maximum(program[n_features:], 0).sum()), error), theta)
+    return Fit(error, min(2 * float(np.maximum(solution[n_features:], 0).sum()), error), theta)
 
 
 def nearest_values(problem: SaddlePointProblem, values: ArrayLike) -> Fit:
     """Minimise ‖Ψλ + k − V‖∞ over λ in the problem's domain and constants k.
 
-    Over the box a linear program. Over the ball, tabular features have a direct search; for others the ball is cut out
-    of a box by tangent planes until scaling the solution into it costs at most 1e-6, or after many cuts.
+    Tabular features have a direct search. For others it is a linear program over the box around the domain. The domain
+    is cut out of it by tangent planes until projecting the solution costs at most 1e-6, or after many cuts.
     """
     _, psi = problem.finite_features()
     target = finite_array("values", values, (psi.n_states,))
-    if isinstance(psi, TabularValueFeatures):
-        return _nearest_tabular(problem, target)
-    is_ball = problem.value_domain == "ball"
-    radius = problem.value_radius / (np.sqrt(psi.n_features) if is_ball else 1.0)
-    cuts: list[FloatArray] = []
-    lower_bound = 0.0
+    domain = problem.value_set
+    if psi.is_tabular:
+        return _nearest_tabular(domain, target)
     best = Fit(_half_span(target), 0.0, np.zeros(psi.n_features))
-    for _ in range(_MAX_CUTS if is_ball else 1):
-        lam, lower_bound = _chebyshev_fit(psi.matrix, target, radius, cuts)
-        norm = float(np.linalg.norm(lam))
-        inside = lam * min(1.0, radius / norm) if is_ball and norm > 0 else lam
-        error = _half_span(target - psi.combine(inside))
+    lower_bound = 0.0
+    cuts: list[FloatArray] = []
+    for _ in range(_MAX_CUTS):
+        lam, lower_bound = _chebyshev_fit(psi.matrix, target, domain, cuts)
+        inside = domain.project(lam)
+        error = _half_span(target - psi.function(inside))
         if error < best.error:
             best = Fit(error, 0.0, inside)
-        if best.error <= lower_bound + _FIT_TOLERANCE:
+        outward = lam - inside
+        if best.error <= lower_bound + _FIT_TOLERANCE or not outward.any():
             break
-        cuts.append(lam / norm)
+        cuts.append(outward / np.linalg.norm(outward))
     return Fit(best.error, min(lower_bound, best.error), best.weights)
 
 
@@ -194,25 +189,27 @@ def _half_span(difference: FloatArray) -> float:
     return float(np.ptp(difference)) / 2
 
 
-def _nearest_tabular(problem: SaddlePointProblem, target: FloatArray) -> Fit:
+@singledispatch
+def _nearest_tabular(domain: Ball | Box, target: FloatArray) -> Fit:
     """Ψ = I: shrink V − k towards zero by t, for the smallest t that brings it into the domain."""
-    middle = (target.max() + target.min()) / 2
-    if problem.value_domain == "box":
-        lam = np.clip(target - middle, -problem.value_radius, problem.value_radius)
-        error = _half_span(target - lam)
-        return Fit(error, error, lam)
-    radius = problem.value_radius / np.sqrt(target.size)
     low, high = 0.0, _half_span(target)
-    if np.linalg.norm(_shrunk(target, 0.0)) <= radius:
+    if domain.gauge(_shrunk(target, 0.0)) <= 1:
         high = 0.0
     for _ in range(60):
         shrinkage = (low + high) / 2
-        if np.linalg.norm(_shrunk(target, shrinkage)) <= radius:
+        if domain.gauge(_shrunk(target, shrinkage)) <= 1:
             high = shrinkage
         else:
             low = shrinkage
     lam = _shrunk(target, high)
     return Fit(_half_span(target - lam), low, lam)
+
+
+@_nearest_tabular.register
+def _(domain: Box, target: FloatArray) -> Fit:
+    lam = domain.project(target - (target.max() + target.min()) / 2)
+    error = _half_span(target - lam)
+    return Fit(error, error, lam)
 
 
 def _shrunk(target: FloatArray, shrinkage: float) -> FloatArray:
@@ -235,51 +232,24 @@ def _soft_threshold(vector: FloatArray, shrinkage: float) -> FloatArray:
 
 
 def _chebyshev_fit(
-    matrix: sp.csr_array, target: FloatArray, radius: float, cuts: list[FloatArray]
+    matrix: sp.csr_array, target: FloatArray, domain: Ball | Box, cuts: list[FloatArray]
 ) -> tuple[FloatArray, float]:
-    """Minimise t subject to |Ψλ + k − V| ≤ t, |λ_j| ≤ radius and ⟨cut, λ⟩ ≤ radius for every cut."""
+    """Minimise t subject to |Ψλ + k − V| ≤ t and ⟨cut, λ⟩ ≤ max over the domain, for every cut and unit vector."""
     n_states, n_features = matrix.shape
+    normals = np.array(cuts).reshape(-1, n_features)
     ones = np.ones((n_states, 1))
     blocks = [
         sp.hstack([matrix, sp.csr_array(np.hstack([ones, -ones]))]),
         sp.hstack([-matrix, sp.csr_array(np.hstack([-ones, -ones]))]),
+        sp.csr_array(np.hstack([normals, np.zeros((len(cuts), 2))])),
     ]
-    upper = [target, -target]
-    if cuts:
-        blocks.append(sp.csr_array(np.hstack([np.array(cuts), np.zeros((len(cuts), 2))])))
-        upper.append(np.full(len(cuts), radius))
-    solution = _linear_program(
+    program = Program(
         cost=np.concatenate([np.zeros(n_features + 1), [1.0]]),
-        upper_matrix=sp.vstack(blocks, format="csc"),
-        upper=np.concatenate(upper),
-        bounds=[(-radius, radius)] * n_features + [(None, None), (0, None)],
-        sum_to_one=0,
+        upper_matrix=sp.vstack(blocks, format="csr"),
+        upper=np.concatenate([target, -target, domain.support(normals)]),
+        equal_matrix=sp.csr_array((0, n_features + 2)),
+        equal=np.zeros(0),
+        bounds=np.array([[-domain.bound, domain.bound]] * n_features + [[-np.inf, np.inf], [0.0, np.inf]]),
     )
+    solution = solve_with_scipy(program).x
     return solution[:n_features], float(solution[-1])
-
-
-def _linear_program(
-    cost: FloatArray,
-    upper_matrix: Any,
-    upper: FloatArray,
-    bounds: list[tuple[float | None, float | None]],
-    sum_to_one: int,
-) -> FloatArray:
-    """Minimise ⟨cost, v⟩ subject to ``upper_matrix`` v ≤ ``upper``; the first ``sum_to_one`` variables sum to one."""
-    from scipy.optimize import linprog  # imported here: it would double the time that importing the package takes
-
-    equality: Any = sp.csr_array(
-        (np.ones(sum_to_one), (np.zeros(sum_to_one, int), np.arange(sum_to_one))), (1, cost.size)
-    )
-    result = linprog(
-        cost,
-        A_ub=upper_matrix,
-        b_ub=upper,
-        A_eq=equality if sum_to_one else None,
-        b_eq=[1.0] if sum_to_one else None,
-        bounds=bounds,
-        method="highs",
-    )
-    if result.x is None:
-        raise RuntimeError(f"the linear program of the approximation error failed: {result.message}")
-    return np.asarray(result.x)

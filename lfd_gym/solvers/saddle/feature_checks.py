@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.features.value_features import TabularValueFeatures, ValueFeatures
+from lfd_gym.features.value_features import ValueFeatures
 from lfd_gym.solvers.saddle.approximation import nearest_occupancy, nearest_values
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.validation import LARGEST_UNIT, FloatArray
@@ -46,7 +46,7 @@ def coherence_ratio(problem: SaddlePointProblem, occupancy_weights: ArrayLike) -
     Proposition 5 need it only at the θ they are applied to. Infinite if r = 0.
     """
     mdp, _ = problem.known_model()
-    violation = mdp.initial_distribution - mdp.bellman_flow(problem.occupancy(np.asarray(occupancy_weights)))
+    violation = mdp.initial_distribution - mdp.bellman_flow(problem.occupancy(occupancy_weights))
     return _ratio(problem, violation)
 
 
@@ -58,7 +58,7 @@ def coherence(problem: SaddlePointProblem) -> Coherence:
     """
     mdp, _ = problem.known_model()
     phi, psi = problem.finite_features()
-    if problem.value_domain == "box" and isinstance(psi, TabularValueFeatures):
+    if problem.value_domain == "box" and psi.is_tabular:
         return Coherence(problem.value_radius, problem.value_radius)  # b‖r‖₁/‖r‖₁, at every θ
     columns = phi.matrix.toarray()
     flows = (columns.reshape(mdp.n_states, mdp.n_actions, -1).sum(axis=1)) - mdp.discount * (
@@ -74,9 +74,7 @@ def coherence(problem: SaddlePointProblem) -> Coherence:
     image = psi.matrix.T @ basis  # ΨᵀQ
     full_rank = image.shape[0] >= basis.shape[1]
     smallest = float(np.linalg.svd(image, compute_uv=False)[-1]) if full_rank else 0.0
-    is_ball = problem.value_domain == "ball"
-    radius = problem.value_radius / (np.sqrt(psi.n_features) if is_ball else 1.0)
-    lower = radius * smallest / np.sqrt(mdp.n_states)
+    lower = problem.value_set.bound * smallest / np.sqrt(mdp.n_states)
     return Coherence(min(float(lower), upper), upper)
 
 
@@ -84,7 +82,7 @@ def _ratio(problem: SaddlePointProblem, violation: FloatArray) -> float:
     size = float(np.abs(violation).sum())
     if size <= 1e-12:  # an occupancy measure, to rounding
         return float("inf")
-    return problem.largest_value_gain(problem.finite_features()[1].inner(violation)) / size
+    return float(problem.value_set.support(problem.finite_features()[1].inner(violation))) / size
 
 
 def is_realizable(

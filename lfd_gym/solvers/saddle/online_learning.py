@@ -7,26 +7,26 @@ Its regret is Σ ℓ_n(z_n) − min_z Σ ℓ_n(z), and the average regret *is* t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import cost_distance
-from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.solvers.saddle.saddle_point import PointLike, SaddlePointProblem
 from lfd_gym.validation import FloatArray
 
-Play: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
 
-
-def per_round_loss(problem: SaddlePointProblem, played: Play, point: Play, expert: ArrayLike | None = None) -> float:
+def per_round_loss(
+    problem: SaddlePointProblem, played: PointLike, point: PointLike, expert: ArrayLike | None = None
+) -> float:
     """ℓ_n(z) for the play z_n of round n: L(θ, λ_n, w_n) − L(θ_n, λ, w); linear in z up to a constant."""
     theta, lam, w = point
     theta_n, lam_n, w_n = played
-    return problem.lagrangian(theta, lam_n, w_n, expert) - problem.lagrangian(theta_n, lam, w, expert)
+    return problem.lagrangian((theta, lam_n, w_n), expert) - problem.lagrangian((theta_n, lam, w), expert)
 
 
-def average_regrets(problem: SaddlePointProblem, plays: Iterable[Play], expert: ArrayLike | None = None) -> FloatArray:
+def average_regrets(
+    problem: SaddlePointProblem, plays: Iterable[PointLike], expert: ArrayLike | None = None
+) -> FloatArray:
     """Return the average regret after every round, (N,): the regret curve of a learner.
 
     The sums of the losses' slopes are kept, not the plays. The last entry equals
@@ -42,7 +42,7 @@ def average_regrets(problem: SaddlePointProblem, plays: Iterable[Play], expert: 
     >>> plays = [(np.eye(4)[i], np.zeros(2), np.array([0.5, 0.5])) for i in (0, 1, 3)]
     >>> regrets = average_regrets(problem, plays)
     >>> average = [np.mean([play[k] for play in plays], axis=0) for k in range(3)]
-    >>> bool(np.isclose(regrets[-1], problem.saddle_point_residual(*average)))
+    >>> bool(np.isclose(regrets[-1], problem.saddle_point_residual(average)))
     True
     """
     occupancy_slope = np.zeros(problem.n_occupancy_features)  # of Σ L(·, λ_n, w_n)
@@ -51,12 +51,11 @@ def average_regrets(problem: SaddlePointProblem, plays: Iterable[Play], expert: 
     constant = 0.0  # of Σ L(·, λ_n, w_n), which is affine in θ
     regrets = []
     for n_rounds, play in enumerate(plays, start=1):
-        theta, lam, w = (np.asarray(part, dtype=np.float64) for part in play)
-        slope, value, cost = problem.gradients(theta, lam, w, expert)
+        slope, value, cost = problem.gradients(play, expert)
         occupancy_slope += slope
         value_slope += value
         cost_slope += cost
-        constant += problem.lagrangian(theta, lam, w, expert) - float(slope @ theta)
-        best_response = problem.largest_value_gain(value_slope) + cost_distance(cost_slope, problem.cost_class)
+        constant += problem.lagrangian(play, expert) - float(slope @ np.asarray(play[0]))
+        best_response = float(problem.value_set.support(value_slope) + problem.costs.weights.support(cost_slope))
         regrets.append((best_response - constant - occupancy_slope.min()) / n_rounds)
     return np.array(regrets)

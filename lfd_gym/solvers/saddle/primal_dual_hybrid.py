@@ -17,17 +17,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any, Literal, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lfd_gym._jit import jit
+from lfd_gym.costs.sets import Ball, Simplex
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.solvers.solution import SaddlePoint, SaddlePointSolution
 from lfd_gym.validation import FloatArray
-
-Point: TypeAlias = tuple[FloatArray, FloatArray, FloatArray]
 
 _STEPS_BETWEEN_CHECKS = 40
 #: λ is the slow player, so most of what the step sizes may be together is its.
@@ -35,32 +35,18 @@ _VALUE_SHARE = 0.9
 _LARGEST_CHANGE = 4.0
 
 
-@dataclass(frozen=True)
-class HybridSolution:
-    """An approximate saddle point of a known problem.
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class HybridSolution(SaddlePointSolution):
+    """An approximate saddle point of a known problem; ``policy`` is π_θ, (S, A).
 
     Attributes
     ----------
-    occupancy_weights, value_weights, cost_weights
-        θ, λ, w.
-    policy
-        π_θ, (S, A).
-    residual
-        The exact (empirical) saddle-point residual of the weights.
-    n_iterations, n_restarts
-        What it took.
-    status
-        ``"converged"`` if the residual is at most the tolerance asked for, else ``"iteration limit"``.
+    n_restarts
+        How often the method began anew from its last point.
     """
 
-    occupancy_weights: FloatArray
-    value_weights: FloatArray
-    cost_weights: FloatArray
-    policy: FloatArray
     residual: float
-    n_iterations: int
     n_restarts: int
-    status: Literal["converged", "iteration limit"]
 
 
 def solve_primal_dual_hybrid(
@@ -71,7 +57,7 @@ def solve_primal_dual_hybrid(
     Parameters
     ----------
     problem
-        With a known model.
+        With a known model, and weights of the costs in the simplex or the unit ball.
     tolerance
         Largest saddle-point residual to accept.
     max_iterations
@@ -86,28 +72,58 @@ def solve_primal_dual_hybrid(
     >>> expert = mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel()
     >>> solution = solve_primal_dual_hybrid(SaddlePointProblem.tabular(mdp, costs, costs.T @ expert))
     >>> solution.status, bool(solution.residual <= 1e-6)
-    ('converged', True)
+    ('optimal', True)
     """
     if tolerance <= 0:
         raise ValueError(f"tolerance must be positive, got {tolerance}")
     if max_iterations < 1:
         raise ValueError(f"max_iterations must be at least 1, got {max_iterations}")
+    if problem.costs.weights not in (Simplex(), Ball()):
+        raise ValueError(
+            f"problem must have costs with weights in {Simplex()} or {Ball()} for this solver, got {problem.costs}"
+        )
     run = _Run(problem)
     while run.best_residual > tolerance and run.n_iterations < max_iterations:
         run.advance(min(_STEPS_BETWEEN_CHECKS, max_iterations - run.n_iterations))
-    theta, lam, w = run.best
-    theta = theta / theta.sum()
-    residual = problem.saddle_point_residual(theta, lam, w)
+    point = run.best._replace(occupancy_weights=run.best.occupancy_weights / run.best.occupancy_weights.sum())
+    residual = problem.saddle_point_residual(point)
     return HybridSolution(
-        occupancy_weights=theta,
-        value_weights=lam,
-        cost_weights=w,
-        policy=problem.policy(theta),
+        policy=problem.policy(point.occupancy_weights),
+        cost_weights=point.cost_weights,
+        values=problem.values(point.value_weights),
+        status="optimal" if residual <= tolerance else "iteration_limit",
+        point=point,
         residual=residual,
         n_iterations=run.n_iterations,
         n_restarts=run.n_restarts,
-        status="converged" if residual <= tolerance else "iteration limit",
     )
+
+
+class _Sparse(NamedTuple):
+    """The arrays of a CSR matrix."""
+
+    offsets: NDArray[Any]
+    columns: NDArray[Any]
+    data: FloatArray
+
+
+class _Game(NamedTuple):
+    """The problem as arrays: K and Kᵀ, A, b, ρ, and the domains of λ and w."""
+
+    flow: _Sparse
+    adjoint: _Sparse
+    costs: FloatArray
+    initial: FloatArray
+    expert: FloatArray
+    value_radius: float
+    value_ball: bool
+    cost_simplex: bool
+
+
+class _StepSizes(NamedTuple):
+    occupancy: float
+    value: float
+    cost: float
 
 
 class _Run:
@@ -118,22 +134,30 @@ class _Run:
         phi, psi = problem.finite_features()
         rows = sp.kron(sp.eye_array(mdp.n_states), np.ones((mdp.n_actions, 1)), format="csr")
         adjoint = (rows - mdp.discount * mdp.transitions) @ psi.matrix / (1 - mdp.discount)  # T*Ψ, (S·A, n_u)
+        self.problem = problem
         self.transposed: sp.csr_array = sp.csr_array(phi.matrix.T @ adjoint)  # Kᵀ, (n_μ, n_u)
         self.matrix: sp.csr_array = sp.csr_array(self.transposed.T)
-        self.costs = np.ascontiguousarray(phi.inner(costs))
-        self.initial = np.ascontiguousarray(psi.inner(mdp.initial_distribution))
-        self.expert = problem.expert_features
-        self.is_ball = problem.value_domain == "ball"
-        self.radius = problem.value_radius / (np.sqrt(problem.n_value_features) if self.is_ball else 1.0)
-        self.is_simplex = problem.cost_class == "simplex"
-        n_occupancy, n_costs = self.costs.shape
-        first_costs = np.full(n_costs, 1 / n_costs) if self.is_simplex else np.zeros(n_costs)
+        self.game = _Game(
+            flow=_Sparse(self.matrix.indptr, self.matrix.indices, self.matrix.data),
+            adjoint=_Sparse(self.transposed.indptr, self.transposed.indices, self.transposed.data),
+            costs=np.ascontiguousarray(phi.inner(costs)),
+            initial=np.ascontiguousarray(psi.inner(mdp.initial_distribution)),
+            expert=problem.expert_features,
+            value_radius=problem.value_set.bound,
+            value_ball=problem.value_domain == "ball",
+            cost_simplex=problem.costs.weights == Simplex(),
+        )
+        n_occupancy, n_costs = self.game.costs.shape
         self.flow_norm = _spectral_norm(self.matrix)
-        self.cost_norm = max(float(np.linalg.norm(self.costs, 2)), 1e-12)
-        self.primal_step = 1 / (self.flow_norm * self.radius)
+        self.cost_norm = max(float(np.linalg.norm(self.game.costs, 2)), 1e-12)
+        self.primal_step = 1 / (self.flow_norm * self.game.value_radius)
         self.n_iterations = 0
         self.n_restarts = -1
-        self.image: Point = (np.full(n_occupancy, 1 / n_occupancy), np.zeros(self.initial.size), first_costs)
+        self.image = SaddlePoint(
+            np.full(n_occupancy, 1 / n_occupancy),
+            np.zeros(problem.n_value_features),
+            problem.costs.weights.centre(n_costs),
+        )
         self.best = _copy(self.image)
         self.best_residual = self.residual(self.image)
         self._restart(self.best_residual)
@@ -145,32 +169,23 @@ class _Run:
         self.epoch_length = 0
         self.n_restarts += 1
 
-    def residual(self, point: Point) -> float:
+    def residual(self, point: SaddlePoint) -> float:
         theta, lam, w = point
-        slope = self.initial - self.matrix @ theta
-        excess = self.costs.T @ theta - self.expert
-        gain = self.radius * float(np.linalg.norm(slope) if self.is_ball else np.abs(slope).sum())
-        gain += float(excess.max() if self.is_simplex else np.linalg.norm(excess))
-        lower = float((self.costs @ w - self.transposed @ lam).min() + self.initial @ lam - w @ self.expert)
-        return gain - lower
+        _, _, costs, initial, expert, *_ = self.game
+        slope = initial - self.matrix @ theta
+        excess = costs.T @ theta - expert
+        gain = float(self.problem.value_set.support(slope)) + float(self.problem.costs.weights.support(excess))
+        return gain - float((costs @ w - self.transposed @ lam).min() + initial @ lam - w @ expert)
 
     def advance(self, n_steps: int) -> None:
         """Take ``n_steps`` steps, then restart if the residual has fallen enough or has stopped falling."""
         # The steps converge if primal_step·(value_step·‖K‖² + cost_step·‖A‖²) ≤ 1.
-        value_step = _VALUE_SHARE / (self.primal_step * self.flow_norm**2)
-        cost_step = (1 - _VALUE_SHARE) / (self.primal_step * self.cost_norm**2)
-        matrix, transposed = self.matrix, self.transposed
-        _steps(
-            *(matrix.indptr, matrix.indices, matrix.data),
-            *(transposed.indptr, transposed.indices, transposed.data),
-            *(self.costs, self.initial, self.expert),
-            *(self.radius, self.is_ball, self.is_simplex),
-            *(self.primal_step, value_step, cost_step),
-            *(self.epoch_length, n_steps),
-            *self.point,
-            *self.anchor,
-            *self.image,
+        sizes = _StepSizes(
+            self.primal_step,
+            value=_VALUE_SHARE / (self.primal_step * self.flow_norm**2),
+            cost=(1 - _VALUE_SHARE) / (self.primal_step * self.cost_norm**2),
         )
+        _steps(self.game, sizes, self.epoch_length, n_steps, self.point, self.anchor, self.image)
         self.n_iterations += n_steps
         self.epoch_length += n_steps
         residual = self.residual(self.image)
@@ -200,9 +215,8 @@ class _Run:
             self.primal_step *= min(max(change, 1 / _LARGEST_CHANGE), _LARGEST_CHANGE)
 
 
-def _copy(point: Point) -> Point:
-    theta, lam, w = point
-    return theta.copy(), lam.copy(), w.copy()
+def _copy(point: SaddlePoint) -> SaddlePoint:
+    return SaddlePoint(*(part.copy() for part in point))
 
 
 def _spectral_norm(matrix: sp.csr_array) -> float:
@@ -222,34 +236,21 @@ def _spectral_norm(matrix: sp.csr_array) -> float:
 
 @jit
 def _steps(
-    indptr: NDArray[Any],
-    indices: NDArray[Any],
-    data: FloatArray,
-    indptr_t: NDArray[Any],
-    indices_t: NDArray[Any],
-    data_t: FloatArray,
-    costs: FloatArray,
-    initial: FloatArray,
-    expert: FloatArray,
-    radius: float,
-    is_ball: bool,
-    is_simplex: bool,
-    primal_step: float,
-    value_step: float,
-    cost_step: float,
+    game: _Game,
+    sizes: _StepSizes,
     epoch_length: int,
     n_steps: int,
-    theta: FloatArray,
-    lam: FloatArray,
-    w: FloatArray,
-    theta_anchor: FloatArray,
-    lam_anchor: FloatArray,
-    w_anchor: FloatArray,
-    theta_image: FloatArray,
-    lam_image: FloatArray,
-    w_image: FloatArray,
+    point: SaddlePoint,
+    anchor: SaddlePoint,
+    image: SaddlePoint,
 ) -> None:
     """Take steps in place: the point moves, and the image is T of the last point but one, always feasible."""
+    costs, initial, expert = game.costs, game.initial, game.expert
+    indptr, indices, data = game.flow
+    indptr_t, indices_t, data_t = game.adjoint
+    theta, lam, w = point
+    theta_anchor, lam_anchor, w_anchor = anchor
+    theta_image, lam_image, w_image = image
     n_occupancy, n_costs = costs.shape
     ahead = np.empty(n_occupancy)  # the extrapolated θ
     excess = np.empty(n_costs)
@@ -265,7 +266,7 @@ def _steps(
         # The simplex does not see a constant added to a gradient; without it no step is so long that its sum is lost.
         lowest = ahead.min()
         for i in range(n_occupancy):
-            ahead[i] = theta[i] - primal_step * (ahead[i] - lowest)
+            ahead[i] = theta[i] - sizes.occupancy * (ahead[i] - lowest)
         threshold = _simplex_threshold(ahead, threshold)
         excess[:] = -expert
         for i in range(n_occupancy):
@@ -277,12 +278,12 @@ def _steps(
             slope = initial[k]
             for p in range(indptr[k], indptr[k + 1]):
                 slope -= data[p] * ahead[indices[p]]
-            lam_image[k] = lam[k] + value_step * slope
-        _project_values(lam_image, radius, is_ball)
-        if is_simplex:
+            lam_image[k] = lam[k] + sizes.value * slope
+        _project_values(lam_image, game.value_radius, game.value_ball)
+        if game.cost_simplex:
             excess -= excess.max()
-        w_image[:] = w + cost_step * excess
-        if is_simplex:
+        w_image[:] = w + sizes.cost * excess
+        if game.cost_simplex:
             w_image[:] = np.maximum(w_image - _simplex_threshold(w_image, np.max(w_image) - 1.0), 0.0)
         else:
             _project_values(w_image, 1.0, True)

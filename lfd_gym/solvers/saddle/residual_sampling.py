@@ -16,12 +16,11 @@ from math import log, sqrt
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from lfd_gym.costs.costs import check_sampled_costs, cost_distance
-from lfd_gym.features.value_features import FiniteValueFeatures, TabularValueFeatures
 from lfd_gym.model.generative_model import GenerativeModel
-from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.solvers.saddle.saddle_point import PointLike, SaddlePointProblem
+from lfd_gym.solvers.solution import SaddlePoint
 from lfd_gym.validation import FloatArray, IntArray, check_delta
 
 _BATCH = 100_000
@@ -49,9 +48,7 @@ class SampledResidual:
 def sample_residual(
     problem: SaddlePointProblem,
     model: GenerativeModel,
-    occupancy_weights: ArrayLike,
-    value_weights: ArrayLike,
-    cost_weights: ArrayLike,
+    point: PointLike,
     *,
     n_samples: int,
     n_per_column: int,
@@ -64,7 +61,7 @@ def sample_residual(
     ----------
     problem, model
         The problem, and fresh draws of its dynamics.
-    occupancy_weights, value_weights, cost_weights
+    point
         θ, λ, w in their domains.
     n_samples
         Draws for the quantities that θ averages.
@@ -78,11 +75,9 @@ def sample_residual(
     if n_samples < 1 or n_per_column < 2:
         raise ValueError(f"n_samples must be >= 1 and n_per_column >= 2, got {n_samples} and {n_per_column}")
     check_delta(delta)
-    if not callable(problem.cost_features):
-        check_sampled_costs("cost_features", problem.cost_features, model)
-    theta, lam, w = problem.check_point(occupancy_weights, value_weights, cost_weights)
-    sampler = _Sampler(problem, model, lam, w, rng)
-    slope, excess, initial_value = sampler.averages(theta, n_samples)
+    problem.costs.check_ends("cost_features", model)
+    sampler = _Sampler(problem, model, problem.check_point(point), rng)
+    slope, excess, initial_value = sampler.averages(n_samples)
     means, variances = sampler.columns(n_per_column)
     level = log(4 / delta)  # four events
     column_level = log(2 * 4 * problem.n_occupancy_features / delta)
@@ -90,11 +85,11 @@ def sample_residual(
         7 * sampler.advantage_range * column_level / (3 * (n_per_column - 1))
     )
     lower = float((means - column_radii).min())
-    fixed = initial_value - float(sampler.cost_weights @ problem.expert_features)
-    estimate = (
-        problem.largest_value_gain(slope) + cost_distance(excess, problem.cost_class) - float(means.min()) - fixed
-    )
-    radii = _value_radius(problem, n_samples, level) + _cost_radius(problem, n_samples, delta / 4)
+    fixed = initial_value - float(sampler.point.cost_weights @ problem.expert_features)
+    largest = float(problem.value_set.support(slope)) + float(problem.costs.weights.support(excess))
+    estimate = largest - float(means.min()) - fixed
+    radii = _value_radius(problem, n_samples, level)
+    radii += problem.costs.weights.deviation(problem.n_costs, n_samples, delta / 4)
     radii += sampler.value_range * sqrt(level / (2 * n_samples))
     return SampledResidual(
         estimate=estimate,
@@ -104,77 +99,57 @@ def sample_residual(
 
 
 def _value_radius(problem: SaddlePointProblem, n_samples: int, level: float) -> float:
-    """Radius of max_λ⟨slope, λ⟩; one draw of the slope is ψ_x' − (ψ_x − γψ_y)/(1−γ)."""
-    n_features = problem.n_value_features
+    """Radius of max_λ⟨slope, λ⟩; one draw of the slope is ψ_x' − (ψ_x − γψ_y)/(1−γ).
+
+    The maximum is at most R times the 2-norm, R the largest ‖λ‖₂, and at most b times the 1-norm, b the largest |λ_k|.
+    By the first its deviation is small in expectation; by the lesser of the two no draw moves it far from that.
+    """
+    n_features, domain = problem.n_value_features, problem.value_set
     row_l1 = min(problem.value_features.row_l1_bound, n_features)
     spread = 2 / (1 - problem.discount)
-    draw_l2 = spread * sqrt(row_l1)  # entries are at most one, so ‖ψ‖₂² ≤ ‖ψ‖₁
-    if problem.value_domain == "ball":
-        return problem.value_radius / sqrt(n_features) * draw_l2 * (1 + sqrt(2 * level)) / sqrt(n_samples)
-    # In the 1-norm the expectation of the deviation is at most √n_u times that of the 2-norm.
-    draw_l1 = spread * row_l1
-    return problem.value_radius * (sqrt(n_features) * draw_l2 + draw_l1 * sqrt(2 * level)) / sqrt(n_samples)
-
-
-def _cost_radius(problem: SaddlePointProblem, n_samples: int, delta: float) -> float:
-    if problem.cost_class == "simplex":
-        return sqrt(2 * log(problem.n_costs / delta) / n_samples)
-    return sqrt(problem.n_costs) * (1 + sqrt(2 * log(1 / delta))) / sqrt(n_samples)
+    expected = domain.radius(n_features) * spread * sqrt(row_l1)  # entries are at most one, so ‖ψ‖₂² ≤ ‖ψ‖₁
+    most = min(expected, domain.bound * spread * row_l1)
+    return (expected + most * sqrt(2 * level)) / sqrt(n_samples)
 
 
 class _Sampler:
-    """Draws of one problem at one (λ, w), in batches."""
+    """Draws of one problem at one point, in batches."""
 
     def __init__(
-        self,
-        problem: SaddlePointProblem,
-        model: GenerativeModel,
-        value_weights: FloatArray,
-        cost_weights: FloatArray,
-        rng: np.random.Generator,
+        self, problem: SaddlePointProblem, model: GenerativeModel, point: SaddlePoint, rng: np.random.Generator
     ) -> None:
-        self.problem = problem
-        self.model = model
-        self.value_weights = value_weights
-        self.cost_weights = cost_weights
-        self.rng = rng
-        features = problem.value_features
-        self.finite = features if isinstance(features, FiniteValueFeatures | TabularValueFeatures) else None
-        self.table = None if self.finite is None else self.finite.combine(value_weights)
-        bound = 2 * problem.value_bound
-        self.value_range = bound if self.table is None else float(np.ptp(self.table))
+        self.problem, self.model, self.point, self.rng = problem, model, point, rng
+        function: Any = problem.value_features.function(point.value_weights)
+        finite = problem.value_features.is_finite
+        self._function = function.__getitem__ if finite else function
+        self.value_range = float(np.ptp(function)) if finite else 2 * problem.value_bound
         discount = problem.discount
         self.advantage_range = 2 * problem.cost_bound + (1 + discount) * self.value_range / (1 - discount)
 
     def values(self, states: NDArray[Any]) -> FloatArray:
         """u_λ of a batch of states."""
-        if self.table is not None:
-            return np.asarray(self.table[states])
-        rows = self.problem.value_features.evaluate(self.model.observe(states))
-        return np.asarray(rows @ self.value_weights)
+        return np.asarray(self._function(self.model.observe(states)))
 
     def row_sum(self, states: NDArray[Any]) -> FloatArray:
         """Σ ψ_x over a batch of states, (n_u,)."""
-        if self.finite is not None:
-            return self.finite.inner(np.bincount(states, minlength=self.finite.n_states).astype(np.float64))
-        return np.asarray(self.problem.value_features.evaluate(self.model.observe(states)).sum(axis=0))
+        return self.problem.value_features.row_sum(self.model.observe(states))
 
-    def pairs(self, columns: IntArray) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], FloatArray]:
-        """Draw a pair from each column, its successor, and its costs."""
+    def pairs(self, columns: IntArray) -> tuple[NDArray[Any], NDArray[Any], FloatArray]:
+        """Draw a pair from each column and its successor; return both states and the costs."""
         states, actions = self.problem.occupancy_features.sample(columns, self.rng)
         after = self.model.sample_next(states, actions, self.rng)
-        ended = self.model.is_absorbing(states)
-        return states, actions, after, self.problem.pair_costs(self.model.observe(states), actions, ended)
+        costs = self.problem.costs.rows(self.model.observe(states), actions, self.model.is_absorbing(states))
+        return states, after, costs
 
-    def averages(self, theta: FloatArray, n_samples: int) -> tuple[FloatArray, FloatArray, float]:
+    def averages(self, n_samples: int) -> tuple[FloatArray, FloatArray, float]:
         """Sample means of the slope, of Cᵀμ_θ − ρ̂, and of ⟨ν₀, u_λ⟩."""
-        discount = self.problem.discount
+        discount, theta = self.problem.discount, self.point.occupancy_weights
         slope = np.zeros(self.problem.n_value_features)
         costs = np.zeros(self.problem.n_costs)
         value = 0.0
         for size in _batches(n_samples):
             first = self.model.sample_initial(size, self.rng)
-            states, _, after, pair_costs = self.pairs(self.rng.choice(theta.size, size=size, p=theta))
+            states, after, pair_costs = self.pairs(self.rng.choice(theta.size, size=size, p=theta))
             slope += self.row_sum(first) - (self.row_sum(states) - discount * self.row_sum(after)) / (1 - discount)
             costs += pair_costs.sum(axis=0)
             value += float(self.values(first).sum())
@@ -189,9 +164,9 @@ class _Sampler:
         per_batch = max(1, _BATCH // n_per_column)
         for start in range(0, n_columns, per_batch):
             block = np.arange(start, min(start + per_batch, n_columns))
-            states, _, after, pair_costs = self.pairs(np.repeat(block, n_per_column))
+            states, after, pair_costs = self.pairs(np.repeat(block, n_per_column))
             drop = (self.values(states) - discount * self.values(after)) / (1 - discount)
-            draws = (pair_costs @ self.cost_weights - drop).reshape(block.size, n_per_column)
+            draws = (pair_costs @ self.point.cost_weights - drop).reshape(block.size, n_per_column)
             means[block] = draws.mean(axis=1)
             variances[block] = draws.var(axis=1, ddof=1)
         return means, variances
