@@ -18,7 +18,8 @@ from lfd_gym.resources import Resources
 from lfd_gym.solvers.descent.mirror_descent import solve_mirror_descent
 from lfd_gym.solvers.descent.step_sizes import Schedule
 from lfd_gym.solvers.saddle.primal_dual_hybrid import solve_primal_dual_hybrid
-from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem, ValueDomain
+from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.solvers.saddle.value_radius import ValueDomain
 from lfd_gym.task import Access, Task
 
 

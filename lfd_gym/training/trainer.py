@@ -28,7 +28,7 @@ from lfd_gym.learning import best_learner, learn
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies.stable_baselines import StableBaselinesPolicy
-from lfd_gym.solvers.saddle.saddle_point import ValueDomain
+from lfd_gym.solvers.saddle.value_radius import ValueDomain
 from lfd_gym.task import Task
 from lfd_gym.training.result_files import load_result, save_result
 from lfd_gym.validation import FloatArray
