@@ -7,6 +7,7 @@ import numpy as np
 from scipy import stats
 
 import lfd_gym as lfd
+from lfd_gym.features import FiniteOccupancyFeatures, FiniteValueFeatures
 from lfd_gym.solvers.descent.finite_descent import FiniteDescent, FiniteOracle
 from lfd_gym.solvers.descent.gradient_norms import estimate_gradient_norms
 from lfd_gym.solvers.descent.step_sizes import paper_steps, practical_steps
@@ -17,16 +18,15 @@ def two_states_with_self_loops(value_domain="ball", cost_class="simplex"):
     mdp = lfd.FiniteMDP(transitions, initial_distribution=[0.7, 0.3], discount=0.8)
     costs = np.array([[1.0, -0.5], [0.2, 0.3], [-1.0, 0.8], [0.4, -0.9]])
     return lfd.SaddlePointProblem(
-        cost_features=costs,
+        costs=lfd.TableCosts(costs, mdp.n_actions, cost_class),
         expert_features=np.array([0.1, -0.2]),
-        occupancy_features=lfd.FiniteOccupancyFeatures(
+        occupancy_features=FiniteOccupancyFeatures(
             np.array([[0.5, 0.1, 0.25], [0.5, 0.0, 0.25], [0.0, 0.9, 0.25], [0.0, 0.0, 0.25]]), n_actions=2
         ),
-        value_features=lfd.FiniteValueFeatures(np.array([[1.0, 0.5, 0.0], [-0.3, 0.0, 1.0]])),
+        value_features=FiniteValueFeatures(np.array([[1.0, 0.5, 0.0], [-0.3, 0.0, 1.0]])),
         discount=0.8,
         value_radius=3.0,
         value_domain=value_domain,
-        cost_class=cost_class,
         mdp=mdp,
     )
 

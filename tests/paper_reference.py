@@ -25,7 +25,7 @@ def enumerate_gradients(problem, theta, lam, w):
     """All outcomes of the three estimators of Definition 1, as lists of (probability, vector)."""
     mdp, psi, gamma = problem.mdp, problem.value_features.matrix.toarray(), problem.discount
     beta, n_mu = problem.value_radius, problem.n_occupancy_features
-    costs = problem.cost_features
+    costs = problem.costs.table
     g_theta, g_lam, g_w = [], [], []
     for i, outcomes in enumerate(occupancy_draws(problem)):
         for probability, x, a, y in outcomes:
@@ -44,7 +44,7 @@ def enumerate_gradients(problem, theta, lam, w):
 def literal_algorithm_1(problem, n_iterations, rng):
     """Algorithm 1 line by line; returns the averages of z_1, …, z_N."""
     mdp, gamma, beta = problem.mdp, problem.discount, problem.value_radius
-    costs, rho = problem.cost_features, problem.expert_features
+    costs, rho = problem.costs.table, problem.expert_features
     n_mu, n_u, n_c = problem.n_occupancy_features, problem.n_value_features, problem.n_costs
     successors = mdp.transitions.toarray().cumsum(axis=1)
     initial = mdp.initial_distribution.cumsum()

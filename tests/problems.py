@@ -4,10 +4,10 @@ import numpy as np
 from hypothesis import strategies as st
 from strategies import mdps_with_costs, random_policy
 
-from lfd_gym import (
+from lfd_gym import SaddlePointProblem, Simplex, TableCosts
+from lfd_gym.features import (
     FiniteOccupancyFeatures,
     FiniteValueFeatures,
-    SaddlePointProblem,
     TabularOccupancyFeatures,
     TabularValueFeatures,
     aggregated_occupancies,
@@ -54,14 +54,13 @@ def saddle_point_problems(
     psi = value_kind or draw(st.sampled_from(["tabular", "aggregated", "random"]))
     radius = value_radius or draw(st.floats(2.0, 30.0) if domain == "ball" else st.floats(0.1, 3.0))
     problem = SaddlePointProblem(
-        cost_features=costs,
+        costs=TableCosts(costs, mdp.n_actions, cost_class or draw(st.sampled_from(["simplex", "ball"]))),
         expert_features=costs.T @ expert,
         occupancy_features=random_occupancy_features(phi, mdp, rng),
         value_features=random_value_features(psi, mdp, rng),
         discount=mdp.discount,
         value_radius=radius,
         value_domain=domain,
-        cost_class=cost_class or draw(st.sampled_from(["simplex", "ball"])),
         mdp=mdp,
     )
     return problem, expert.reshape(mdp.n_states, mdp.n_actions), rng
@@ -76,7 +75,7 @@ def random_point(problem, rng):
     else:
         scale = problem.value_radius / np.abs(direction).max()
     lam = direction * scale * rng.choice([1.0, rng.random()])
-    if problem.cost_class == "simplex":
+    if problem.costs.weights == Simplex():
         return theta, lam, rng.dirichlet(np.ones(problem.n_costs))
     w = rng.standard_normal(problem.n_costs)
     return theta, lam, w / np.linalg.norm(w) * rng.random()

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from lfd_gym import Simplex
+
 #: Well above the floor under which the compiled rounds keep no weight, and far above what floating point has.
 SMALLEST_THETA = 1e-270
 #: Relative errors of one round that `sound_rounds` follows, and the size to which they may grow.
@@ -80,7 +82,7 @@ def advantage(problem, pair, successor, lam, w):
     """c_w(x, a) − (ψ_x − γψ_y)·λ/(1−γ)."""
     gamma = problem.discount
     here, there = rows(problem, pair // problem.mdp.n_actions, successor)
-    return ((1 - gamma) * problem.cost_features[pair] @ w - (here - gamma * there) @ lam) / (1 - gamma)
+    return ((1 - gamma) * problem.costs.table[pair] @ w - (here - gamma * there) @ lam) / (1 - gamma)
 
 
 def lambda_gradient(problem, draws):
@@ -92,7 +94,7 @@ def lambda_gradient(problem, draws):
 
 def w_gradient(problem, draws):
     """The stochastic gradient in w."""
-    return problem.cost_features[draws.pair_3] - problem.expert_features - problem.cost_shift
+    return problem.costs.table[draws.pair_3] - problem.expert_features - problem.cost_shift
 
 
 def rows(problem, *states):
@@ -111,7 +113,7 @@ def literal_iterates(problem, steps, make_draws, perturb=lambda theta: theta):
     """Yield the (θ, λ, w) that rounds 0, 1, … of Algorithm 1 begin with."""
     theta = np.full(problem.n_occupancy_features, 1 / problem.n_occupancy_features)
     lam = np.zeros(problem.n_value_features)
-    w = np.full(problem.n_costs, 1 / problem.n_costs if problem.cost_class == "simplex" else 0.0)
+    w = np.full(problem.n_costs, 1 / problem.n_costs if problem.costs.weights == Simplex() else 0.0)
     for n in itertools.count():
         yield theta, lam, w
         draws = make_draws(n, theta)
@@ -122,7 +124,7 @@ def literal_iterates(problem, steps, make_draws, perturb=lambda theta: theta):
         theta /= theta.sum()
         lambda_step = steps.value / np.sqrt(n + 1) if steps.value_decays else steps.value
         lam = project_lambda(problem, lam + lambda_step * g_lambda)
-        if problem.cost_class == "simplex":
+        if problem.costs.weights == Simplex():
             w = w * np.exp(steps.cost * g_w)
             w /= w.sum()
         else:

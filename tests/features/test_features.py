@@ -11,16 +11,14 @@ from scipy.optimize import minimize
 from scipy.stats import chisquare
 from strategies import finite_mdps, mdps_with_costs, random_policy
 
-from lfd_gym import (
+from lfd_gym import FiniteMDP, SaddlePointProblem, TableCosts, TabularModel
+from lfd_gym.features import (
     EmpiricalOccupancyFeatures,
-    FiniteMDP,
     FiniteOccupancyFeatures,
     FiniteValueFeatures,
     OccupancyFeatures,
     RadialBasisFeatures,
     RandomFourierFeatures,
-    SaddlePointProblem,
-    TabularModel,
     TabularOccupancyFeatures,
     TabularValueFeatures,
     TileGrid,
@@ -143,7 +141,7 @@ def test_tile_occupancies_give_a_policy_and_know_the_absorbing_state():
     assert np.isnan(states[2, 0])
     np.testing.assert_array_equal(actions, [0, 1, 0])
     policy = features.policy(np.array([0.1, 0.3, 0.0, 0.0, 0.6]))
-    np.testing.assert_allclose(policy.action_probabilities([[0.2], [0.8]]), [[0.25, 0.75], [0.5, 0.5]])
+    np.testing.assert_allclose(policy.probabilities([[0.2], [0.8]]), [[0.25, 0.75], [0.5, 0.5]])
 
 
 @pytest.mark.parametrize(
@@ -189,7 +187,7 @@ def test_value_features_are_bounded_and_consistent(case, seed):
         assert features.row_l1_bound >= np.abs(matrix).sum(axis=1).max() - 1e-12
         np.testing.assert_allclose(features.evaluate(np.arange(mdp.n_states)), matrix)
         lam, measure = rng.standard_normal(features.n_features), rng.standard_normal(mdp.n_states)
-        np.testing.assert_allclose(features.combine(lam), matrix @ lam)
+        np.testing.assert_allclose(features.function(lam), matrix @ lam)
         np.testing.assert_allclose(features.inner(measure), matrix.T @ measure)
 
 
@@ -256,7 +254,7 @@ def test_fourier_features_average_to_the_gaussian_kernel():
 
 
 def test_check_bounded_names_the_feature():
-    class TooLarge:
+    class TooLarge(ValueFeatures):
         n_features = 2
         row_l1_bound = 3.0
 
@@ -312,7 +310,13 @@ def test_nearest_values_in_the_ball_agrees_with_a_general_optimiser():
     target = rng.uniform(-3, 3, 6)
     for features in (TabularValueFeatures(6), FiniteValueFeatures(rng.uniform(-1, 1, (6, 3)))):
         problem = SaddlePointProblem(
-            np.zeros((6, 1)), np.zeros(1), TabularOccupancyFeatures(6, 1), features, 0.9, value_radius=2.0, mdp=mdp
+            TableCosts(np.zeros((6, 1)), 1),
+            np.zeros(1),
+            TabularOccupancyFeatures(6, 1),
+            features,
+            0.9,
+            value_radius=2.0,
+            mdp=mdp,
         )
         n = features.n_features
         radius = 2.0 / np.sqrt(n)
@@ -321,8 +325,8 @@ def test_nearest_values_in_the_ball_agrees_with_a_general_optimiser():
             np.append(np.zeros(n + 1), 5.0),
             method="SLSQP",
             constraints=[
-                {"type": "ineq", "fun": lambda v, f=features, n=n: v[-1] - (f.combine(v[:n]) + v[n] - target)},
-                {"type": "ineq", "fun": lambda v, f=features, n=n: v[-1] + (f.combine(v[:n]) + v[n] - target)},
+                {"type": "ineq", "fun": lambda v, f=features, n=n: v[-1] - (f.function(v[:n]) + v[n] - target)},
+                {"type": "ineq", "fun": lambda v, f=features, n=n: v[-1] + (f.function(v[:n]) + v[n] - target)},
                 {"type": "ineq", "fun": lambda v, n=n, r=radius: r**2 - v[:n] @ v[:n]},
             ],
             options={"maxiter": 500, "ftol": 1e-12},
@@ -344,7 +348,9 @@ def test_automatic_radius_costs_aggregated_features_nothing(case, seed, domain):
     problem = SaddlePointProblem.linear(
         mdp, costs, expert, occupancy_features=phi, value_features=features, value_domain=domain
     )
-    unlimited = SaddlePointProblem(costs, expert, phi, features, mdp.discount, 1e4, domain, mdp=mdp)
+    unlimited = SaddlePointProblem(
+        TableCosts(costs, mdp.n_actions), expert, phi, features, mdp.discount, 1e4, domain, mdp=mdp
+    )
     for _ in range(3):
         values = mdp.plan(costs @ rng.dirichlet(np.ones(costs.shape[1]))).values
         assert nearest_values(problem, values).error <= nearest_values(unlimited, values).error + 1e-5
@@ -376,7 +382,7 @@ def test_coherence_ratio_is_assumption_1(case):
     problem, _, rng = case
     theta, _, _ = random_point(problem, rng)
     violation = problem.mdp.initial_distribution - problem.mdp.bellman_flow(problem.occupancy(theta))
-    reachable = problem.largest_value_gain(problem.value_features.inner(violation))
+    reachable = problem.value_set.support(problem.value_features.inner(violation))
     wanted = 2 * np.abs(violation).sum()  # max over ‖u‖∞ ≤ 2 of ⟨violation, u⟩
     ratio = coherence_ratio(problem, theta)
     if np.isfinite(ratio):
@@ -389,7 +395,13 @@ def test_coherence_ratio_is_assumption_1(case):
 def test_box_of_half_width_two_is_coherent_for_tabular_features_and_a_small_ball_is_not():
     rng = np.random.default_rng(0)
     mdp = FiniteMDP(rng.dirichlet(np.ones(5), size=10), rng.dirichlet(np.ones(5)), 0.9)
-    arguments = (np.zeros((10, 1)), np.zeros(1), TabularOccupancyFeatures(5, 2), TabularValueFeatures(5), 0.9)
+    arguments = (
+        TableCosts(np.zeros((10, 1)), 2),
+        np.zeros(1),
+        TabularOccupancyFeatures(5, 2),
+        TabularValueFeatures(5),
+        0.9,
+    )
     box = SaddlePointProblem(*arguments, value_radius=2.0, value_domain="box", mdp=mdp)
     np.testing.assert_allclose(coherence_ratio(box, np.full(10, 0.1)), 2.0)
     ball = SaddlePointProblem(*arguments, value_radius=2.0, mdp=mdp)
@@ -404,7 +416,13 @@ def test_policy_occupancies_are_coherent_with_any_value_features():
     mdp = FiniteMDP(rng.dirichlet(np.ones(5), size=10), rng.dirichlet(np.ones(5)), 0.9)
     features = policy_occupancies(mdp, [random_policy(mdp, rng) for _ in range(3)])
     problem = SaddlePointProblem(
-        np.zeros((10, 1)), np.zeros(1), features, aggregated_values([0] * 5), 0.9, value_radius=2.0, mdp=mdp
+        TableCosts(np.zeros((10, 1)), 2),
+        np.zeros(1),
+        features,
+        aggregated_values([0] * 5),
+        0.9,
+        value_radius=2.0,
+        mdp=mdp,
     )
     assert coherence(problem).holds is True
 

@@ -6,14 +6,15 @@ from hypothesis import given
 from strategies import mdps_with_costs
 
 import lfd_gym as lfd
+from lfd_gym.features import FiniteValueFeatures, TabularValueFeatures
 from lfd_gym.solvers.saddle.value_radius import automatic_radius, fitted_weights, warn_if_radius_too_small
 from lfd_gym.validation import LfdGymWarning
 
 
 def test_a_box_needs_half_the_span_because_a_constant_is_free():
     mdp = lfd.FiniteMDP(np.eye(4), np.full(4, 0.25), discount=0.5)
-    costs = np.array([[0.0], [0.0], [0.0], [1.0]])  # values 0, 0, 0, 1
-    values = lfd.TabularValueFeatures(4)
+    costs = lfd.TableCosts([[0.0], [0.0], [0.0], [1.0]], n_actions=1)  # values 0, 0, 0, 1
+    values = TabularValueFeatures(4)
     warn_if_radius_too_small(mdp, costs, values, "box", 0.51)
     with pytest.warns(LfdGymWarning, match="leaves out the optimal values of cost feature 0, which need 0.5"):
         warn_if_radius_too_small(mdp, costs, values, "box", 0.49)
@@ -21,11 +22,11 @@ def test_a_box_needs_half_the_span_because_a_constant_is_free():
 
 @given(mdps_with_costs())
 def test_the_automatic_radius_does_not_warn(drawn):
-    mdp, costs = drawn[0], np.asarray(drawn[1])
-    costs = costs.reshape(mdp.n_states * mdp.n_actions, -1)
-    values = lfd.TabularValueFeatures(mdp.n_states)
+    mdp = drawn[0]
+    costs = lfd.TableCosts(drawn[1], mdp.n_actions)
+    values = TabularValueFeatures(mdp.n_states)
     for domain in ("ball", "box"):
-        radius = automatic_radius(mdp, costs, values, domain, "simplex")
+        radius = automatic_radius(mdp, costs, values, domain)
         warn_if_radius_too_small(mdp, costs, values, domain, radius)
 
 
@@ -33,8 +34,8 @@ def test_the_automatic_radius_covers_both_ends_of_the_optimal_values():
     rng = np.random.default_rng(0)
     mdp = lfd.FiniteMDP(rng.dirichlet(np.full(12, 0.2), size=36), rng.dirichlet(np.ones(12)), 0.95)
     costs = rng.choice([-1.0, 1.0], size=(36, 3))
-    features = lfd.FiniteValueFeatures(rng.uniform(-1, 1, (12, 4)))
-    radius = automatic_radius(mdp, costs, features, "box", "simplex")
+    features = FiniteValueFeatures(rng.uniform(-1, 1, (12, 4)))
+    radius = automatic_radius(mdp, lfd.TableCosts(costs, n_actions=3), features, "box")
     common = mdp.optimal_policy(costs.mean(axis=1))
     ends = [mdp.plan(cost).values for cost in costs.T], [mdp.value_function(common, cost) for cost in costs.T]
     needs = [max(np.abs(fitted_weights(features, values)).max() for values in end) for end in ends]

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lfd_gym.solvers.descent.step_sizes import GradientNorms, StepSizes, paper_steps, practical_steps
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.solvers.solution import SaddlePoint
 from lfd_gym.validation import FloatArray
 
 #: An anytime run begins with an epoch of so many rounds, or of so many draws per occupancy feature if that is more.
@@ -35,7 +36,7 @@ class Descent(Protocol):
 
     def temper(self, power: float) -> None: ...  # noqa: D102
 
-    def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]: ...  # noqa: D102
+    def sums(self) -> SaddlePoint: ...  # noqa: D102
 
     def arrays(self) -> dict[str, NDArray[Any]]: ...  # noqa: D102
 
@@ -125,13 +126,12 @@ class DescentRun:
         if old.occupancy > 0:
             self.descent.temper(new.occupancy / old.occupancy)
 
-    def averages(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def averages(self) -> SaddlePoint:
         """Return θ̂, λ̂ and ŵ, averages over all rounds."""
         theta, lam, w = self.descent.sums()
-        theta /= theta.sum()
-        lam /= self.iteration
-        w /= w.sum() if self.problem.cost_class == "simplex" else self.iteration
-        return theta, lam, w
+        return SaddlePoint(
+            theta / theta.sum(), lam / self.iteration, self.problem.costs.weights.average(w, self.iteration)
+        )
 
     def tail_average(self) -> FloatArray:
         """Return the average of θ over the later rounds: the last half, or the last one or two epochs."""
@@ -143,7 +143,7 @@ class DescentRun:
 
     def residual(self) -> float:
         """Return the saddle-point residual of the averages; needs the model."""
-        return self.problem.saddle_point_residual(*self.averages())
+        return self.problem.saddle_point_residual(self.averages())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all arrays that a checkpoint needs."""

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym._splitmix import draw_seeds
-from lfd_gym.features.occupancy_features import FiniteOccupancyFeatures
-from lfd_gym.features.value_features import FiniteValueFeatures, TabularValueFeatures
+from lfd_gym.costs.costs import model_costs
+from lfd_gym.costs.sets import Ball, Simplex
+from lfd_gym.features.value_features import FiniteValueFeatures
 from lfd_gym.model.generative_model import TabularModel
 from lfd_gym.solvers.descent._kernels import (
     COUNTERS,
@@ -25,10 +26,13 @@ from lfd_gym.solvers.descent._outcome_table import empty_table, outcome_table
 from lfd_gym.solvers.descent._prefetch import aligned_zeros
 from lfd_gym.solvers.descent._value_ascent import DENSE, IDENTITY, SPARSE, ValueRows, zero_player
 from lfd_gym.solvers.descent._weight_sampler import HEADROOM, temper, uniform_sampler
-from lfd_gym.solvers.descent.step_sizes import StepSizes, value_domain_radius
+from lfd_gym.solvers.descent.step_sizes import StepSizes
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.solvers.solution import SaddlePoint
 from lfd_gym.validation import FloatArray, IntArray
 
+#: The sets of cost weights that the kernel knows.
+COMPILED_SETS = (Simplex(), Ball())
 #: Rows of Ψ with a larger share of nonzeros are stored densely.
 _DENSE_SHARE = 0.25
 _NO_RECORD = np.empty((0, 9), np.int64)
@@ -39,21 +43,18 @@ class FiniteOracle:
 
     def __init__(self, problem: SaddlePointProblem, model: TabularModel) -> None:
         columns, values = problem.finite_features()
-        costs = problem.cost_features
-        if callable(costs):
-            raise ValueError("cost_features must be an (S*A, n_c) array for a finite model")
         if (columns.n_states, columns.n_actions) != (model.n_states, model.n_actions):
             raise ValueError(
                 f"model has {model.n_states} states and {model.n_actions} actions, "
                 f"but the problem's features are over {columns.n_states} and {columns.n_actions}"
             )
+        costs = model_costs("cost_features", problem.costs, model.dynamics)
         self.problem = problem
         self.row_kind, rows = _value_rows(values)
-        self.tabular_columns = not isinstance(columns, FiniteOccupancyFeatures)
         self.arrays = ProblemArrays(
-            *_cost_rows(costs),
+            *_cost_rows(costs.table),
             expert=problem.expert_features,
-            columns=outcome_table(columns.table) if isinstance(columns, FiniteOccupancyFeatures) else empty_table(),
+            columns=empty_table() if columns.is_tabular else outcome_table(columns.table),
             transitions=outcome_table(model.transition_table),
             initial=outcome_table(model.initial_table),
             rows=rows,
@@ -62,20 +63,21 @@ class FiniteOracle:
     def settings(self, steps: StepSizes) -> NDArray[np.void]:
         """Return the settings of the kernel for an epoch with these steps."""
         problem = self.problem
+        columns, _ = problem.finite_features()
         settings = np.zeros(1, SETTINGS)
         values: dict[str, Any] = {
             "discount": problem.discount,
             "shift": steps.shift,
-            "radius": problem.value_radius if problem.value_domain == "box" else value_domain_radius(problem),
+            "radius": problem.value_set.bound,
             "headroom": HEADROOM if steps.balanced else 1.0,
             "occupancy_step": steps.occupancy,
             "value_step": steps.value,
             "cost_step": steps.cost,
-            "n_actions": problem.finite_features()[0].n_actions,
-            "tabular_columns": self.tabular_columns,
+            "n_actions": columns.n_actions,
+            "tabular_columns": columns.is_tabular,
             "row_kind": self.row_kind,
             "box": problem.value_domain == "box",
-            "cost_ball": problem.cost_class == "ball",
+            "cost_ball": problem.costs.weights == Ball(),
             "balanced": steps.balanced,
             "value_step_decays": steps.value_decays,
         }
@@ -96,8 +98,7 @@ class FiniteDescent:
         self._settings = oracle.settings(steps)
         self._tape = blank_tape()
         cost_weights = np.zeros((2, problem.n_costs))
-        if problem.cost_class == "simplex":
-            cost_weights[0] = 1 / problem.n_costs
+        cost_weights[0] = problem.costs.weights.centre(problem.n_costs)
         self.state = RunState(
             seeds=draw_seeds(N_STREAMS, rng),
             counters=np.zeros(1, COUNTERS),
@@ -122,19 +123,17 @@ class FiniteDescent:
     def temper(self, power: float) -> None:
         """Raise θ and, over the simplex, w to ``power`` and normalise: dual averaging with a smaller step."""
         temper(self.state.sampler, power, float(self._settings["headroom"][0]))
-        if self.oracle.problem.cost_class == "simplex":
-            weights = self.state.cost_weights[0]
-            weights[:] = (weights / weights.max()) ** power
-            weights /= weights.sum()
+        weights = self.state.cost_weights[0]
+        weights[:] = self.oracle.problem.costs.weights.temper(weights, power)
 
-    def current(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def current(self) -> SaddlePoint:
         """Return the iterates θ, λ and w."""
         theta = self.state.sampler.weights["value"] / self.state.sampler.numbers["total"][0]
         player = self.state.player
         z = player.dense[0] if self.oracle.row_kind == DENSE else player.entries["value"]
-        return theta, z * player.numbers["scale"][0], self.state.cost_weights[0].copy()
+        return SaddlePoint(theta, z * player.numbers["scale"][0], self.state.cost_weights[0].copy())
 
-    def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def sums(self) -> SaddlePoint:
         """Return the sums of the iterates θ_n, λ_n and w_n so far, leaving the run as it is."""
         sampler, player = self.state.sampler, self.state.player
         weights = sampler.weights
@@ -144,7 +143,7 @@ class FiniteDescent:
         else:
             entries = player.entries
             values = entries["sum"] + entries["value"] * (player.numbers["clock"][0] - entries["since"])
-        return theta, values, self.state.cost_weights[1].copy()
+        return SaddlePoint(theta, values, self.state.cost_weights[1].copy())
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all arrays that a checkpoint needs."""
@@ -180,10 +179,10 @@ def _cost_rows(costs: FloatArray) -> tuple[FloatArray, int]:
     return rows, stride
 
 
-def _value_rows(features: FiniteValueFeatures | TabularValueFeatures) -> tuple[int, ValueRows]:
+def _value_rows(features: FiniteValueFeatures) -> tuple[int, ValueRows]:
     offsets, columns, data = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0)
     matrix = np.zeros((0, 0))
-    if isinstance(features, TabularValueFeatures):
+    if features.is_tabular:
         return IDENTITY, ValueRows(offsets, columns, data, matrix)
     rows = features.matrix
     if rows.nnz > _DENSE_SHARE * rows.shape[0] * rows.shape[1]:

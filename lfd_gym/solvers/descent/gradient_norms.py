@@ -6,10 +6,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
-from lfd_gym.features.value_features import FiniteValueFeatures, TabularValueFeatures
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.solvers.descent.step_sizes import GradientNorms
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
@@ -30,26 +27,15 @@ def estimate_gradient_norms(
     columns = rng.integers(problem.n_occupancy_features, size=N_DRAWS)
     states, actions = problem.occupancy_features.sample(columns, rng)
     successors = model.sample_next(states, actions, rng)
-    here = model.observe(states)
-    slopes = _rows(problem, model.observe(model.sample_initial(N_DRAWS, rng))) - (
-        _rows(problem, here) - problem.discount * _rows(problem, model.observe(successors))
+    here, rows = model.observe(states), problem.value_features.rows
+    slopes = rows(model.observe(model.sample_initial(N_DRAWS, rng))) - (
+        rows(here) - problem.discount * rows(model.observe(successors))
     ) / (1 - problem.discount)
-    excess = problem.pair_costs(here, actions, model.is_absorbing(states)) - problem.expert_features
+    excess = problem.costs.rows(here, actions, model.is_absorbing(states)) - problem.expert_features
     return GradientNorms(
         value=_mean_norm(slopes, batch_size) or 2 / (1 - problem.discount) / sqrt(N_DRAWS),
         cost=_mean_norm(excess, batch_size) or 2 * sqrt(problem.n_costs / N_DRAWS),
     )
-
-
-def _rows(problem: SaddlePointProblem, observations: NDArray[Any]) -> Any:
-    """Return the rows of Ψ, sparse over finite spaces."""
-    features = problem.value_features
-    if isinstance(features, TabularValueFeatures):
-        places = (np.arange(observations.size), observations)
-        return sp.csr_array((np.ones(observations.size), places), shape=(observations.size, features.n_states))
-    if isinstance(features, FiniteValueFeatures):
-        return features.matrix[observations]
-    return features.evaluate(observations)
 
 
 def _mean_norm(gradients: Any, batch_size: int) -> float:

@@ -1,7 +1,7 @@
 """Algorithm 1: stochastic primal-dual mirror descent for the saddle-point problem, from draws of a generative model.
 
 In round n, at θ_n, λ_n and w_n, independent draws give unbiased estimates of the gradients of the empirical Lagrangian;
-θ and w (over the simplex) take multiplicative steps, λ and w (over the ball) projected ones. Averages of the iterates
+θ and w (over the simplex) take multiplicative steps, λ and w (over other sets) projected ones. Averages of the iterates
 approach a saddle point: with N rounds the residual falls like 1/√N. See `step_sizes` for the two schedules and
 `_kernels` for the rounds.
 
@@ -22,74 +22,53 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from lfd_gym.costs.costs import check_sampled_costs
-from lfd_gym.features.occupancy_features import FiniteOccupancyFeatures, TabularOccupancyFeatures
+from lfd_gym.features.occupancy_features import NoPolicyError
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator
 from lfd_gym.model.generative_model import batch_size as check_size
 from lfd_gym.solvers.descent.descent_run import Descent, DescentRun, Steps
-from lfd_gym.solvers.descent.finite_descent import FiniteDescent, FiniteOracle
+from lfd_gym.solvers.descent.finite_descent import COMPILED_SETS, FiniteDescent, FiniteOracle
 from lfd_gym.solvers.descent.gradient_norms import N_DRAWS, estimate_gradient_norms
 from lfd_gym.solvers.descent.simulated_descent import SimulatedDescent
 from lfd_gym.solvers.descent.solver_checkpoint import check_same_run, fingerprint, load_checkpoint, save_checkpoint
 from lfd_gym.solvers.descent.step_sizes import GradientNorms, Schedule, check_schedule
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.solvers.solution import SaddlePointSolution, Status
 from lfd_gym.validation import FloatArray
-
-Status = Literal["converged", "iteration limit", "interrupted"]
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 
 
-@dataclass(frozen=True)
-class MirrorDescentSolution:
-    """An approximate saddle point found by Algorithm 1.
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class MirrorDescentSolution(SaddlePointSolution):
+    """An approximate saddle point found by Algorithm 1: ``point`` holds the averages θ̂, λ̂ and ŵ over all iterations.
+
+    Without a known model ``residual`` is None; a sampled certificate then bounds it. The status is ``"interrupted"`` if
+    a signal ended the run and its handler came back. ``oracle_calls`` count draws of a next state that entered a
+    gradient, those of the first estimate of the practical steps included.
 
     Attributes
     ----------
-    policy
-        π_θ of ``policy_weights``: an (S, A) array over finite spaces; what ``occupancy_features.policy`` returns over
-        others, and None if they have no such method.
-    residual
-        Saddle-point residual of the averages (empirical: with the problem's expert). None if the model is not known;
-        `certify_from_samples` then bounds it.
-    cost_weights, occupancy_weights, value_weights
-        ŵ, θ̂ and λ̂, averages over all iterations.
     policy_weights
         The θ of the policy: θ̂ for the paper's schedule, the average over the last half for the practical one.
-    oracle_calls
-        Draws of a next state that entered a gradient, those of the first estimate of the practical steps included.
     initial_draws
         Draws of an initial state.
-    n_iterations
-        Iterations done.
     residual_history
         (iterations, residuals) of the averages on the way, if the model is known.
-    status
-        ``"converged"`` if the residual is at most the tolerance asked for, ``"interrupted"`` if a signal ended the run
-        and its handler came back, else ``"iteration limit"``.
     schedule
         The schedule of the steps.
     seconds
         Time it took, that of continued runs added up.
     """
 
-    policy: Any
-    residual: float | None
-    cost_weights: FloatArray
-    occupancy_weights: FloatArray
-    value_weights: FloatArray
     policy_weights: FloatArray
-    oracle_calls: int
     initial_draws: int
-    n_iterations: int
     residual_history: tuple[tuple[int, float], ...]
-    status: Status
     schedule: Schedule
     seconds: float
 
@@ -131,8 +110,9 @@ def solve_mirror_descent(
     problem
         The saddle-point problem.
     model
-        The generative model. A `TabularModel` with finite features is solved by a compiled loop of single draws, some
-        hundred nanoseconds an iteration; any other model by mini-batches of ``sample_next``.
+        The generative model. A `TabularModel` with finite features, and costs with weights in the simplex or the unit
+        ball, is solved by a compiled loop of single draws, some hundred nanoseconds an iteration; anything else by
+        mini-batches of ``sample_next``.
     n_iterations
         N, the number of iterates that are averaged.
     rng
@@ -142,7 +122,7 @@ def solve_mirror_descent(
     anytime
         Choose the steps by doubling epochs instead of by ``n_iterations``, so that the run can be extended.
     batch_size
-        Draws per iteration for models that are not tabular.
+        Draws per iteration where there are mini-batches.
     tolerance
         Stop early when the residual, looked at now and then, is at most this. Needs a known model.
     checkpoint
@@ -262,8 +242,8 @@ def _check_options(
 
 def _finite_oracle(problem: SaddlePointProblem, model: GenerativeModel) -> FiniteOracle | None:
     """Return the oracle of the compiled loop, or None for models that need mini-batches."""
-    finite = isinstance(problem.occupancy_features, FiniteOccupancyFeatures | TabularOccupancyFeatures)
-    if finite and isinstance(model, TabularModel) and not callable(problem.cost_features):
+    finite = problem.occupancy_features.is_finite and problem.costs.table is not None
+    if finite and problem.costs.weights in COMPILED_SETS and isinstance(model, TabularModel):
         return FiniteOracle(problem, model)
     return None
 
@@ -277,8 +257,7 @@ def _solve(
 ) -> MirrorDescentSolution:
     if options.tolerance > 0 and problem.mdp is None:
         raise ValueError("tolerance needs a problem whose mdp is known, to compute residuals")
-    if not callable(problem.cost_features):
-        check_sampled_costs("cost_features", problem.cost_features, model)
+    problem.costs.check_ends("cost_features", model)
     started = time.perf_counter()
     description, run, seconds_before = _start(problem, model, oracle, rng, options)
     if run.iteration > options.n_iterations:
@@ -390,23 +369,26 @@ def _held_signals(active: bool) -> Iterator[list[int]]:
 
 
 def _solution(run: DescentRun, options: _Options, seconds: float) -> MirrorDescentSolution:
-    problem = run.problem
-    theta, lam, w = run.averages()
-    residual = None if problem.mdp is None else problem.saddle_point_residual(theta, lam, w)
-    policy_weights = theta if options.schedule == "paper" else run.tail_average()
+    problem, point = run.problem, run.averages()
+    residual = None if problem.mdp is None else problem.saddle_point_residual(point)
+    policy_weights = point.occupancy_weights if options.schedule == "paper" else run.tail_average()
+    try:
+        policy = problem.policy(policy_weights)
+    except NoPolicyError:
+        policy = None
     first_draws = N_DRAWS if options.schedule == "practical" else 0
     return MirrorDescentSolution(
-        policy=_policy(problem, policy_weights),
-        residual=residual,
-        cost_weights=w,
-        occupancy_weights=theta,
-        value_weights=lam,
-        policy_weights=policy_weights,
-        oracle_calls=run.iteration * run.descent.oracle_calls_per_iteration + first_draws,
-        initial_draws=run.iteration * run.descent.initial_draws_per_iteration + first_draws,
-        n_iterations=run.iteration,
-        residual_history=tuple(run.history),
+        policy=policy,
+        cost_weights=point.cost_weights,
+        values=problem.value_features.function(point.value_weights),
         status=_status(run, options, residual),
+        oracle_calls=run.iteration * run.descent.oracle_calls_per_iteration + first_draws,
+        point=point,
+        residual=residual,
+        n_iterations=run.iteration,
+        policy_weights=policy_weights,
+        initial_draws=run.iteration * run.descent.initial_draws_per_iteration + first_draws,
+        residual_history=tuple(run.history),
         schedule=options.schedule,
         seconds=seconds,
     )
@@ -414,12 +396,5 @@ def _solution(run: DescentRun, options: _Options, seconds: float) -> MirrorDesce
 
 def _status(run: DescentRun, options: _Options, residual: float | None) -> Status:
     if residual is not None and residual <= options.tolerance:
-        return "converged"
-    return "iteration limit" if run.iteration == options.n_iterations else "interrupted"
-
-
-def _policy(problem: SaddlePointProblem, weights: FloatArray) -> Any:
-    features = problem.occupancy_features
-    if isinstance(features, FiniteOccupancyFeatures | TabularOccupancyFeatures):
-        return problem.policy(weights)
-    return features.policy(weights) if hasattr(features, "policy") else None
+        return "optimal"
+    return "iteration_limit" if run.iteration == options.n_iterations else "interrupted"

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym.model.generative_model import GenerativeModel
-from lfd_gym.solvers.descent.step_sizes import StepSizes, value_domain_radius
+from lfd_gym.solvers.descent.step_sizes import StepSizes
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
+from lfd_gym.solvers.solution import SaddlePoint
 from lfd_gym.validation import FloatArray, IntArray
 
 #: exp(−_LOWEST) is as good as zero; deeper weights are kept here, so that they can still come back.
 _LOWEST = 650.0
-_SMALLEST = 1e-280
 
 
 class SimulatedDescent:
@@ -42,8 +42,8 @@ class SimulatedDescent:
         self._counter = np.zeros(1, np.int64)
         self._log_theta = np.zeros(problem.n_occupancy_features)
         self._lambda = np.zeros(problem.n_value_features)
-        self._w = np.full(problem.n_costs, 1 / problem.n_costs if problem.cost_class == "simplex" else 0.0)
-        self._sums = (np.zeros_like(self._log_theta), np.zeros_like(self._lambda), np.zeros_like(self._w))
+        self._w = problem.costs.weights.centre(problem.n_costs)
+        self._sums = SaddlePoint(*(np.zeros_like(part) for part in (self._log_theta, self._lambda, self._w)))
 
     @property
     def iteration(self) -> int:
@@ -76,10 +76,10 @@ class SimulatedDescent:
 
         value_step = steps.value / sqrt(self.iteration) if steps.value_decays else steps.value
         starts = problem.value_features.evaluate(self.model.observe(self.model.sample_initial(size, self._rng)))
-        self._lambda[:] = self._project(lam + value_step * (starts - slopes[size:]).mean(axis=0))
+        self._lambda = problem.value_set.project(lam + value_step * (starts - slopes[size:]).mean(axis=0))
         states, actions = problem.occupancy_features.sample(indices[1], self._rng)
-        costs = problem.pair_costs(self.model.observe(states), actions, self.model.is_absorbing(states))
-        self._cost_ascent(steps.cost * (costs.mean(axis=0) - problem.expert_features))
+        costs = problem.costs.rows(self.model.observe(states), actions, self.model.is_absorbing(states))
+        self._w = problem.costs.weights.mirror_step(w, steps.cost * (costs.mean(axis=0) - problem.expert_features))
 
     def _draw(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         """Draw (x, a) from the columns of Φ and y ~ P(·|x, a); return c(x, a) and (ψ_x − γψ_y)/(1−γ)."""
@@ -90,7 +90,7 @@ class SimulatedDescent:
         rows = problem.value_features.evaluate(here)
         next_rows = problem.value_features.evaluate(self.model.observe(successors))
         slopes = (rows - problem.discount * next_rows) / (1 - problem.discount)
-        return problem.pair_costs(here, actions, self.model.is_absorbing(states)), slopes
+        return problem.costs.rows(here, actions, self.model.is_absorbing(states)), slopes
 
     def _theta_gradient(self, columns: IntArray, advantages: FloatArray, theta: FloatArray) -> FloatArray:
         size = self.batch_size
@@ -100,37 +100,19 @@ class SimulatedDescent:
             columns, values = columns[:size], theta.size * (advantages[:size] + self._steps.shift)
         return np.bincount(columns, weights=values, minlength=theta.size) / size
 
-    def _project(self, lam: FloatArray) -> FloatArray:
-        problem = self.problem
-        if problem.value_domain == "box":
-            return np.clip(lam, -problem.value_radius, problem.value_radius)
-        norm = float(np.linalg.norm(lam))
-        return np.asarray(lam * min(1.0, value_domain_radius(problem) / norm) if norm > 0 else lam)
-
-    def _cost_ascent(self, change: FloatArray) -> None:
-        if self.problem.cost_class == "simplex":
-            self._w = np.maximum(self._w * np.exp(change), _SMALLEST)
-            self._w /= self._w.sum()
-        else:
-            self._w += change
-            self._w /= max(1.0, float(np.linalg.norm(self._w)))
-
     def temper(self, power: float) -> None:
         """Raise θ and, over the simplex, w to ``power`` and normalise: dual averaging with a smaller step."""
         self._log_theta *= power
-        if self.problem.cost_class == "simplex":
-            self._w **= power
-            self._w /= self._w.sum()
+        self._w = self.problem.costs.weights.temper(self._w, power)
 
-    def current(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def current(self) -> SaddlePoint:
         """Return the iterates θ, λ and w."""
         theta = np.exp(self._log_theta)
-        return theta / theta.sum(), self._lambda.copy(), self._w.copy()
+        return SaddlePoint(theta / theta.sum(), self._lambda.copy(), self._w.copy())
 
-    def sums(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def sums(self) -> SaddlePoint:
         """Return the sums of the iterates θ_n, λ_n and w_n so far."""
-        theta, lam, w = self._sums
-        return theta.copy(), lam.copy(), w.copy()
+        return SaddlePoint(*(total.copy() for total in self._sums))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """Return all arrays that a checkpoint needs."""
@@ -140,9 +122,9 @@ class SimulatedDescent:
             "log_theta": self._log_theta,
             "lambda": self._lambda,
             "w": self._w,
-            "theta_sum": self._sums[0],
-            "lambda_sum": self._sums[1],
-            "w_sum": self._sums[2],
+            "theta_sum": self._sums.occupancy_weights,
+            "lambda_sum": self._sums.value_weights,
+            "w_sum": self._sums.cost_weights,
             "generator": np.array(generator),
         }
 

@@ -3,14 +3,16 @@
 ``"paper"``: the constants of Theorem 1. With the shift C = 2B/(1−γ) of the modified Lagrangian and
 η = (1−γ)/(B√(N n_μ)), the steps are η for θ, ηR² for λ and η for w, where B = β bounds ‖u_λ‖∞ and R = β/√n_u is the
 radius of the ball of λ. Over the box of half-width b, B = b·max_x‖ψ_x‖₁ and R = b√n_u, so that η/2·‖λ/R‖² stays what it
-is in the paper's regulariser. Over the ball of costs the regulariser of w is ½‖w‖².
+is in the paper's regulariser. Over other sets of costs than the simplex the regulariser of w is ½‖w/R_w‖², with R_w the
+largest ‖w‖₂, and the step ηR_w².
 
 ``"practical"``: no shift; θ is sampled by the balanced mixture (see `_kernels`). The steps are 2√(ln n_μ/(N n_μ)) for
-θ and √(ln n_c/N) for w (1/(G_w√N) over the ball), which depend on the horizon N, and R/(4G_λ√n) for λ in round n. G_λ
-and G_w are root mean square norms of the stochastic gradients, estimated from a first batch of draws. The factors 2
-and 1/4 were chosen among ten variants by the gap of the policy on the 16² gridworld with cost seeds 0, 2, 3 and 6
-(γ = 0.9, N = 1e7, two runs each): against 1 and 1/2 it is smaller by a third to a half, at equal residuals. On cost
-seeds 1, 4, 5 and 7, which had no part in the choice, it is smaller too. Twice as bold in θ, runs at γ = 0.97 fail.
+θ and √(ln n_c/N) for w (R_w/(G_w√N) over other sets than the simplex), which depend on the horizon N, and R/(4G_λ√n)
+for λ in round n. G_λ and G_w are root mean square norms of the stochastic gradients, estimated from a first batch of
+draws. The factors 2 and 1/4 were chosen among ten variants by the gap of the policy on the 16² gridworld with cost
+seeds 0, 2, 3 and 6 (γ = 0.9, N = 1e7, two runs each): against 1 and 1/2 it is smaller by a third to a half, at equal
+residuals. On cost seeds 1, 4, 5 and 7, which had no part in the choice, it is smaller too. Twice as bold in θ, runs at
+γ = 0.97 fail.
 
 The step of λ falls with n because the values have far to travel at first, and must be quiet in the end. With
 mini-batches of B draws the variance of the gradient in θ falls, and n_μ in its step becomes max(n_μ/B, 1).
@@ -65,20 +67,14 @@ def check_schedule(name: str, schedule: str) -> None:
         raise ValueError(f"{name} must be one of {get_args(Schedule)}, got {schedule!r}")
 
 
-def value_domain_radius(problem: SaddlePointProblem) -> float:
-    """R, the largest ‖λ‖₂ in the domain: β/√n_u for the ball, b√n_u for the box."""
-    root = sqrt(problem.n_value_features)
-    return problem.value_radius / root if problem.value_domain == "ball" else problem.value_radius * root
-
-
 def paper_steps(problem: SaddlePointProblem, horizon: int) -> StepSizes:
     """Return the constants of Theorem 1 for N = ``horizon``."""
     shift = problem.occupancy_shift
     eta = 2 / (shift * sqrt(horizon * problem.n_occupancy_features))
     return StepSizes(
         occupancy=eta,
-        value=eta * value_domain_radius(problem) ** 2,
-        cost=eta,
+        value=eta * problem.value_set.radius(problem.n_value_features) ** 2,
+        cost=eta * problem.costs.weights.radius(problem.n_costs) ** 2,
         value_decays=False,
         shift=shift,
         balanced=False,
@@ -87,15 +83,11 @@ def paper_steps(problem: SaddlePointProblem, horizon: int) -> StepSizes:
 
 def practical_steps(problem: SaddlePointProblem, horizon: int, norms: GradientNorms, batch_size: int = 1) -> StepSizes:
     """Return the practical steps for N = ``horizon``."""
-    n_columns, n_costs = problem.n_occupancy_features, problem.n_costs
-    if problem.cost_class == "simplex":
-        cost = sqrt(log(n_costs) / horizon)
-    else:
-        cost = 1 / (norms.cost * sqrt(horizon))
+    n_columns = problem.n_occupancy_features
     return StepSizes(
         occupancy=2 * sqrt(log(n_columns) / (horizon * max(n_columns / batch_size, 1.0))),
-        value=value_domain_radius(problem) / (4 * norms.value),
-        cost=cost,
+        value=problem.value_set.radius(problem.n_value_features) / (4 * norms.value),
+        cost=problem.costs.weights.step_scale(problem.n_costs, norms.cost) / sqrt(horizon),
         value_decays=True,
         shift=0.0,
         balanced=True,

@@ -10,6 +10,7 @@ import pytest
 from descent_problems import Simulator, gridworld_problem, two_states_with_self_loops
 
 import lfd_gym as lfd
+from lfd_gym.features import RandomFourierFeatures, TileGrid, TileOccupancyFeatures
 from lfd_gym.solvers.descent.descent_run import DescentRun
 from lfd_gym.solvers.descent.mirror_descent import solve_mirror_descent
 from lfd_gym.solvers.descent.solver_checkpoint import fingerprint, load_checkpoint
@@ -21,9 +22,10 @@ class StoppedError(Exception):
 
 def same_solution(first, second):
     np.testing.assert_array_equal(first.policy, second.policy)
-    np.testing.assert_array_equal(first.occupancy_weights, second.occupancy_weights)
-    np.testing.assert_array_equal(first.value_weights, second.value_weights)
+    for part, other in zip(first.point, second.point, strict=True):
+        np.testing.assert_array_equal(part, other)
     np.testing.assert_array_equal(first.cost_weights, second.cost_weights)
+    np.testing.assert_array_equal(first.values, second.values)
     assert first.residual == second.residual
     assert first.residual_history == second.residual_history
     assert first.oracle_calls == second.oracle_calls
@@ -136,8 +138,10 @@ def test_other_runs_are_refused(tmp_path):
     other, _ = gridworld_problem(size=3, cost_seed=1)
     with pytest.raises(ValueError, match="belongs to another problem or model"):
         solve_mirror_descent(other, model, 1000, rng, checkpoint=path)
-    for name in ("cost_features", "expert_features"):
-        changed = dataclasses.replace(problem, **{name: getattr(problem, name) * 0.5})
+    halved = lfd.TableCosts(0.5 * problem.costs.table, 4)
+    in_a_ball = lfd.TableCosts(problem.costs.table, 4, "ball")
+    for change in ({"costs": halved}, {"costs": in_a_ball}, {"expert_features": 0.5 * problem.expert_features}):
+        changed = dataclasses.replace(problem, **change)
         with pytest.raises(ValueError, match="belongs to another problem or model"):
             solve_mirror_descent(changed, model, 1000, rng, checkpoint=path)
     slippery = lfd.as_generative_model(
@@ -153,12 +157,12 @@ def test_other_runs_are_refused(tmp_path):
 
 def cartpole_problem(scale=1.0, cost=0.5, seed=0):
     bounds = scale * np.array([2.4, 3.0, 0.21, 3.0])
-    grid = lfd.TileGrid(-bounds, bounds, [2, 2, 2, 2])
+    grid = TileGrid(-bounds, bounds, [2, 2, 2, 2])
     return lfd.SaddlePointProblem.from_simulator(
         lambda observations, actions: np.where(np.isnan(observations[:, :1]), 0.0, cost),
         [0.1],
-        occupancy_features=lfd.TileOccupancyFeatures(grid, n_actions=2, absorbing=True),
-        value_features=lfd.RandomFourierFeatures(4, np.ones(4), np.random.default_rng(seed)),
+        occupancy_features=TileOccupancyFeatures(grid, n_actions=2, absorbing=True),
+        value_features=RandomFourierFeatures(4, np.ones(4), np.random.default_rng(seed)),
         discount=0.9,
         value_radius=2.0,
     )
@@ -250,9 +254,10 @@ def test_files_that_are_no_checkpoints_are_refused(tmp_path):
     with pytest.raises(ValueError, match="is not a checkpoint"):
         load_checkpoint(path)
 
-    np.savez(path, description=np.array('{"version": 99}'))
-    with pytest.raises(ValueError, match=r"has version 99, .* or use another file"):
-        load_checkpoint(path)
+    for description in ('{"format": "lfd_gym.mirror_descent/99"}', '{"version": 3}'):  # a later and an older version
+        np.savez(path, description=np.array(description))
+        with pytest.raises(ValueError, match=r"this version of lfd_gym can continue; use another file: its format is"):
+            load_checkpoint(path)
 
     with open(path, "wb") as file:
         np.savez(file, description=np.array([{"version": 1}], dtype=object))  # a pickle inside

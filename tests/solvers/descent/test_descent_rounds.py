@@ -25,6 +25,7 @@ from reference_mirror_descent import (
     w_gradient,
 )
 
+from lfd_gym import TableCosts
 from lfd_gym.solvers.descent._kernels import DRAWS
 from lfd_gym.solvers.descent._weight_sampler import HEADROOM, set_weight
 from lfd_gym.solvers.descent.step_sizes import GradientNorms, practical_steps
@@ -76,7 +77,8 @@ def test_long_replay_on_the_grid_stays_on_the_literal_loop(schedule):
 def test_a_weight_may_rise_by_any_factor_in_one_round(step):
     """In logarithms: beside a weight that has risen by exp(400), the others are nothing."""
     problem = two_states_with_self_loops()
-    problem = dataclasses.replace(problem, cost_features=-np.abs(problem.cost_features))  # nothing falls at first
+    costs = TableCosts(-np.abs(problem.costs.table), problem.mdp.n_actions)  # nothing falls at first
+    problem = dataclasses.replace(problem, costs=costs)
     steps = some_steps(problem, "practical", 100, np.random.default_rng(0))
     steps = dataclasses.replace(steps, occupancy=step)
     largest = 0.0
@@ -109,8 +111,9 @@ def test_pieces_of_a_run_make_the_run(schedule):
 def test_costs_are_read_however_many_and_in_whatever_order_they_lie(n_costs):
     problem = two_states_with_self_loops()
     rng = np.random.default_rng(n_costs)
-    costs = np.asfortranarray(rng.uniform(-1, 1, (4, n_costs)))
-    problem = dataclasses.replace(problem, cost_features=costs, expert_features=rng.uniform(-1, 1, n_costs))
+    costs = TableCosts(np.asfortranarray(rng.uniform(-1, 1, (4, n_costs))), problem.mdp.n_actions)
+    assert n_costs == 1 or not costs.table.flags.c_contiguous
+    problem = dataclasses.replace(problem, costs=costs, expert_features=rng.uniform(-1, 1, n_costs))
     n_sound, difference = replayed(problem, some_steps(problem, "practical", 300, rng), 300, seed=0)
     assert n_sound == 300
     assert difference < 1e-9
@@ -162,7 +165,7 @@ def test_gradients_are_unbiased_by_enumeration(schedule, value_domain, cost_clas
     theta, lam, w = np.array([0.2, 0.7, 0.1]), np.array([0.5, -1.0, 0.3]), np.array([0.4, 0.6])
     found = expected_gradients(problem, steps, theta, lam, w)
     exact_theta, exact_lambda, exact_w = problem.operator(
-        theta, lam, w
+        (theta, lam, w)
     )  # of the shifted Lagrangian, maximisers negated
     unshifted = exact_theta - problem.occupancy_shift
     np.testing.assert_allclose(found[0], unshifted + steps.shift, atol=1e-12)
@@ -251,7 +254,7 @@ def test_mean_gradients_of_recorded_draws_are_the_exact_ones():
     descent = stale_descent(problem)
     record, (theta, lam, w) = recorded(descent, 6_000), descent.current()
     steps = practical_steps(problem, 1000, GradientNorms(1.0, 1.0))
-    exact = problem.gradients(theta, lam, w)
+    exact = problem.gradients((theta, lam, w))
     rounds = [Draws(*row) for row in record]
     samples = (
         np.array([theta_gradient(problem, steps, draws, theta, lam, w) for draws in rounds]),

@@ -87,12 +87,12 @@ def test_long_runs_reach_the_saddle_point_of_the_deterministic_solver(value_doma
         size=3, value_radius=8.0 if value_domain == "ball" else 1.0, value_domain=value_domain, cost_class=cost_class
     )
     exact = lfd.solve_primal_dual_hybrid(problem, tolerance=1e-7)
-    value = problem.lagrangian(exact.occupancy_weights, exact.value_weights, exact.cost_weights)
+    value = problem.lagrangian(exact.point)
     solution = solve_mirror_descent(problem, model, 4_000_000, np.random.default_rng(0), progress=False)
     assert solution.residual < 0.1
     # The value of the game lies between what either player guarantees.
-    assert problem.lower_value(solution.value_weights, solution.cost_weights) <= value + 1e-6
-    assert problem.upper_value(solution.occupancy_weights) >= value - 1e-6
+    assert problem.lower_value(solution.point.value_weights, solution.cost_weights) <= value + 1e-6
+    assert problem.upper_value(solution.point.occupancy_weights) >= value - 1e-6
 
 
 def test_low_dimensional_features_converge():
@@ -129,7 +129,7 @@ def test_practical_schedule_on_the_papers_grid(cost_seed):
     problem, model = gridworld_problem(cost_seed=cost_seed)
     rngs = [np.random.default_rng(seed) for seed in (1, 2)]
     for solution in solve_mirror_descent_many(problem, model, 10_000_000, rngs):
-        gap = problem.mdp.expected_cost(solution.policy, problem.cost_features[:, 0])
+        gap = problem.mdp.expected_cost(solution.policy, problem.costs.table[:, 0])
         assert solution.residual <= 0.06
         assert gap - problem.expert_features[0] <= 0.003
 
@@ -153,17 +153,17 @@ def test_many_runs_are_the_single_runs():
     together = solve_mirror_descent_many(problem, model, 10_000, [np.random.default_rng(s) for s in range(3)])
     for seed, run in enumerate(together):
         alone = solve_mirror_descent(problem, model, 10_000, np.random.default_rng(seed), progress=False)
-        np.testing.assert_array_equal(run.occupancy_weights, alone.occupancy_weights)
+        np.testing.assert_array_equal(run.point.occupancy_weights, alone.point.occupancy_weights)
 
 
 def test_averages_are_feasible_and_the_tail_is_the_last_half():
     problem, model = gridworld_problem(size=4)
     n = 10_000
     solution = solve_mirror_descent(problem, model, n, np.random.default_rng(0), progress=False)
-    for weights in (solution.occupancy_weights, solution.policy_weights, solution.cost_weights):
+    for weights in (solution.point.occupancy_weights, solution.policy_weights, solution.cost_weights):
         assert weights.sum() == pytest.approx(1, abs=1e-12)
         assert (weights >= 0).all()
-    assert np.linalg.norm(solution.value_weights) <= problem.value_radius / 4 + 1e-9
+    assert np.linalg.norm(solution.point.value_weights) <= problem.value_radius / 4 + 1e-9
     rng = np.random.default_rng(0)
     steps = practical_steps(problem, n, estimate_gradient_norms(problem, model, 1, rng))
     descent = FiniteDescent(FiniteOracle(problem, model), steps, rng)
@@ -172,15 +172,15 @@ def test_averages_are_feasible_and_the_tail_is_the_last_half():
     descent.advance(n // 2)
     np.testing.assert_allclose(solution.policy_weights, (descent.sums()[0] - head) / (n / 2), atol=1e-12)
     paper = solve_mirror_descent(problem, model, n, np.random.default_rng(0), schedule="paper", progress=False)
-    np.testing.assert_array_equal(paper.policy_weights, paper.occupancy_weights)
+    np.testing.assert_array_equal(paper.policy_weights, paper.point.occupancy_weights)
 
 
 def test_one_iteration_is_not_convergence_and_a_tolerance_stops_early():
     problem, model = gridworld_problem(size=2, value_radius=8.0)
     short = solve_mirror_descent(problem, model, 1, np.random.default_rng(0), tolerance=1e-3, progress=False)
-    assert (short.status, short.n_iterations) == ("iteration limit", 1)
+    assert (short.status, short.n_iterations) == ("iteration_limit", 1)
     solution = solve_mirror_descent(problem, model, 10_000_000, np.random.default_rng(0), tolerance=0.1, progress=False)
-    assert solution.status == "converged"
+    assert solution.status == "optimal"
     assert solution.residual <= 0.1
     assert solution.n_iterations < 10_000_000
     assert solution.residual_history[-1] == (solution.n_iterations, solution.residual)

@@ -157,8 +157,10 @@ def test_bad_arguments_of_explains_are_named(argument, value, message):
 def test_other_bad_arguments_are_named():
     mdp, costs = two_states()
     expert = np.full((2, 2), 0.5)
-    with pytest.raises(ValueError, match="cost_weights must have norm at most 1"):
+    with pytest.raises(ValueError, match=r"cost_weights must lie in Ball\(bound=1.0\)"):
         lfd.explains(mdp, costs, expert, [1.0, 1.0], cost_class="ball")
+    with pytest.raises(ValueError, match="cost_class must be the simplex for explaining_weights"):
+        lfd.explaining_weights(mdp, costs, expert, cost_class="ball")
     with pytest.raises(ValueError, match="slack must be nonnegative"):
         lfd.explaining_weights(mdp, costs, expert, slack=-1.0)
     with pytest.raises(RuntimeError, match="max_vertices"):

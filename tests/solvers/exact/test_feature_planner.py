@@ -67,7 +67,7 @@ def test_late_guesses_are_much_closer_than_the_last_values():
     for _ in range(8):
         move = 1e-3 * rng.normal(size=4)
         last = planner.cut(centre + move - move.mean(), 1e-12, 1e-9).values
-    exact = problem.mdp.plan(problem.cost_features @ centre, 1e-12).values
+    exact = problem.mdp.plan(problem.costs.table @ centre, 1e-12).values
     guess = planner._solved.likely_values(centre)
     assert np.abs(guess - exact).mean() < 0.1 * np.abs(last - exact).mean()
 

@@ -7,8 +7,8 @@ from strategies import mdps_with_costs, random_policy
 import lfd_gym as lfd
 from lfd_gym import FiniteMDP, SaddlePointProblem
 from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem
-from lfd_gym.solvers.exact.highs import Program, solve_with_scipy
 from lfd_gym.solvers.exact.linear_program import dual_program, primal_program
+from lfd_gym.solvers.highs import Program, solve_with_scipy
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -40,7 +40,7 @@ def test_programs_cutting_plane_method_and_closed_form_residual_agree(problem, s
     lagrangian = SaddlePointProblem.tabular(mdp, costs, rho, value_domain="box")
     for solution in (program, exact):
         occupancy = solution.occupancy.ravel() / solution.occupancy.sum()
-        assert abs(lagrangian.saddle_point_residual(occupancy, solution.values, solution.cost_weights)) <= 1.1e-8
+        assert abs(lagrangian.saddle_point_residual((occupancy, solution.values, solution.cost_weights))) <= 1.1e-8
         assert 0 <= solution.gap + 1e-12 <= 1e-8
         assert solution.lower_bound - 1e-12 <= solution.apprentice_value <= solution.upper_bound
 
@@ -97,7 +97,8 @@ def test_limits_and_impossible_programs_are_reported_and_give_no_policy(grid_pro
 
     def program(upper, lower, cost):
         matrix = np.array([[1.0]])
-        return Program(np.array([cost]), matrix, np.array([upper]), np.array([[0.0]]), np.zeros(1), np.array([lower]))
+        bounds = np.array([[lower, np.inf]])
+        return Program(np.array([cost]), matrix, np.array([upper]), np.array([[0.0]]), np.zeros(1), bounds)
 
     for impossible, status in ((program(-1.0, 0.0, 1.0), "infeasible"), (program(1.0, -np.inf, 1.0), "unbounded")):
         with pytest.raises(lfd.LinearProgramError) as caught:
@@ -117,6 +118,7 @@ def grid_problem():
     ("argument", "value", "message"),
     [
         ("form", "both", "form must be one of"),
+        ("cost_class", "ball", "cost_class must be the simplex for solve_linear_program"),
         ("method", "simplex", "method must be one of"),
         ("time_limit", 0.0, "time_limit must be positive"),
         ("cost_features", np.full((240, 5), 2.0), "cost_features must lie in"),

@@ -9,13 +9,8 @@ from problems import saddle_point_problems
 from scipy.optimize import linprog
 
 import lfd_gym as lfd
-from lfd_gym import (
-    FiniteMDP,
-    FiniteOccupancyFeatures,
-    SaddlePointProblem,
-    TabularValueFeatures,
-    solve_primal_dual_hybrid,
-)
+from lfd_gym import FiniteMDP, SaddlePointProblem, Simplex, solve_primal_dual_hybrid
+from lfd_gym.features import FiniteOccupancyFeatures, TabularValueFeatures
 from lfd_gym.solvers.saddle.primal_dual_hybrid import _simplex_threshold
 from lfd_gym.validation import LfdGymWarning
 
@@ -35,20 +30,22 @@ def grid_problem(cost_seed=0, size=16, **kwargs):
 def test_points_are_feasible_and_the_residual_is_the_problems_own(case):
     problem, _, _ = case
     solution = solve_primal_dual_hybrid(problem, tolerance=1e-4, max_iterations=20_000)
-    theta, lam, w = solution.occupancy_weights, solution.value_weights, solution.cost_weights
+    theta, lam, w = solution.point
+    np.testing.assert_array_equal(solution.cost_weights, w)
+    np.testing.assert_array_equal(solution.values, problem.values(lam))
     assert theta.min() >= 0
     np.testing.assert_allclose(theta.sum(), 1)
     if problem.value_domain == "ball":
         assert np.linalg.norm(lam) <= problem.value_radius / np.sqrt(lam.size) * (1 + 1e-12)
     else:
         assert np.abs(lam).max() <= problem.value_radius
-    if problem.cost_class == "simplex":
+    if problem.costs.weights == Simplex():
         assert w.min() >= 0
         np.testing.assert_allclose(w.sum(), 1)
     else:
         assert np.linalg.norm(w) <= 1 + 1e-12
-    np.testing.assert_allclose(solution.residual, problem.saddle_point_residual(theta, lam, w), atol=1e-12)
-    assert solution.status == ("converged" if solution.residual <= 1e-4 else "iteration limit")
+    np.testing.assert_allclose(solution.residual, problem.saddle_point_residual((theta, lam, w)), atol=1e-12)
+    assert solution.status == ("optimal" if solution.residual <= 1e-4 else "iteration_limit")
 
 
 def reduced_value(problem):
@@ -58,7 +55,7 @@ def reduced_value(problem):
     n_mu, n_u, n_c = phi.shape[1], psi.shape[1], problem.n_costs
     flow = np.array([psi.T @ mdp.bellman_flow(phi[:, i].reshape(mdp.n_states, -1)) for i in range(n_mu)]).T
     start = psi.T @ mdp.initial_distribution
-    costs = problem.cost_features.T @ phi
+    costs = problem.costs.table.T @ phi
     # Variables (θ, s, ε): minimise b Σ s + ε with s ≥ |b − Kθ| and ε ≥ (costs θ − ρ)_j.
     result = linprog(
         np.concatenate([np.zeros(n_mu), np.full(n_u, problem.value_radius), [1.0]]),
@@ -84,9 +81,9 @@ def test_value_agrees_with_a_linear_program_of_the_reduced_problem(case):
     problem, _, _ = case
     solution = solve_primal_dual_hybrid(problem, tolerance=1e-5, max_iterations=200_000)
     value = reduced_value(problem)
-    assert problem.lower_value(solution.value_weights, solution.cost_weights) <= value + 1e-7
-    assert problem.upper_value(solution.occupancy_weights) >= value - 1e-7
-    assert solution.status == "converged"
+    assert problem.lower_value(solution.point.value_weights, solution.cost_weights) <= value + 1e-7
+    assert problem.upper_value(solution.point.occupancy_weights) >= value - 1e-7
+    assert solution.status == "optimal"
 
 
 @pytest.mark.parametrize("value_domain", ["ball", "box"])
@@ -99,7 +96,7 @@ def test_tabular_solution_is_an_apprentice(value_domain):
         exact = apprentice(mdp, costs, expert)
         problem = SaddlePointProblem.tabular(mdp, costs, expert, value_domain=value_domain)
         solution = solve_primal_dual_hybrid(problem, tolerance=1e-7)
-        assert solution.status == "converged"
+        assert solution.status == "optimal"
         gap = (costs.T @ mdp.occupancy(solution.policy).ravel() - expert).max()
         np.testing.assert_allclose(gap, exact.value, atol=1e-5)
 
@@ -108,8 +105,8 @@ def test_tabular_solution_is_an_apprentice(value_domain):
 def test_grid_to_a_residual_of_a_millionth(cost_seed):
     problem = grid_problem(cost_seed, value_radius=50.0)
     solution = solve_primal_dual_hybrid(problem, tolerance=1e-6, max_iterations=20_000)
-    assert solution.status == "converged"
-    mdp, costs = problem.mdp, problem.cost_features
+    assert solution.status == "optimal"
+    mdp, costs = problem.mdp, problem.costs.table
     assert mdp.expected_cost(solution.policy, costs[:, 0]) <= problem.expert_features[0] + 1e-6
 
 
@@ -121,7 +118,7 @@ def test_a_ball_that_leaves_out_the_values_has_a_bad_policy_as_its_exact_saddle_
             problem = grid_problem(0, value_radius=radius)
         solution = solve_primal_dual_hybrid(problem, tolerance=1e-6)
         assert solution.residual <= 1e-6
-        true_cost = problem.mdp.expected_cost(solution.policy, problem.cost_features[:, 0])
+        true_cost = problem.mdp.expected_cost(solution.policy, problem.costs.table[:, 0])
         gaps.append(true_cost - problem.expert_features[0])
     assert gaps[0] > gaps[1] > 0.1
 
@@ -129,14 +126,14 @@ def test_a_ball_that_leaves_out_the_values_has_a_bad_policy_as_its_exact_saddle_
 def test_not_converging_is_said():
     problem = grid_problem(0, size=4)
     solution = solve_primal_dual_hybrid(problem, tolerance=1e-12, max_iterations=1)
-    assert solution.status == "iteration limit"
+    assert solution.status == "iteration_limit"
     assert solution.n_iterations == 1
     assert solution.residual > 1e-3
 
 
 def test_same_problem_same_answer():
     first, second = (solve_primal_dual_hybrid(grid_problem(0, size=4)) for _ in range(2))
-    np.testing.assert_array_equal(first.occupancy_weights, second.occupancy_weights)
+    np.testing.assert_array_equal(first.point.occupancy_weights, second.point.occupancy_weights)
 
 
 @pytest.mark.parametrize(
@@ -180,4 +177,4 @@ def test_weights_stay_in_the_simplex_however_long_the_steps_get(seed):
     )
     solution = solve_primal_dual_hybrid(problem, tolerance=1e-4, max_iterations=20_000)
     np.testing.assert_allclose(solution.cost_weights, [1.0])
-    np.testing.assert_allclose(solution.occupancy_weights.sum(), 1.0)
+    np.testing.assert_allclose(solution.point.occupancy_weights.sum(), 1.0)

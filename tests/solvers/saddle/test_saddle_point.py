@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from problems import random_point, saddle_point_problems
 from strategies import finite_mdps, mdps_with_costs
 
-from lfd_gym import FiniteMDP, SaddlePointProblem, TabularOccupancyFeatures, TabularValueFeatures
+from lfd_gym import Ball, Box, FiniteMDP, SaddlePointProblem, Simplex, TableCosts
+from lfd_gym.features import TabularOccupancyFeatures, TabularValueFeatures
 from lfd_gym.validation import LfdGymWarning
 
 FEW = settings(max_examples=40, deadline=None)
@@ -29,11 +30,11 @@ def test_empirical_lagrangian_is_its_definition(case):
     occupancy, values = phi @ theta, psi @ lam
     estimate = rng.uniform(-1, 1, problem.n_costs)
     expected = (
-        occupancy @ (problem.cost_features @ w - flow.T @ values)
+        occupancy @ (problem.costs.table @ w - flow.T @ values)
         + problem.mdp.initial_distribution @ values
         - w @ estimate
     )
-    np.testing.assert_allclose(problem.lagrangian(theta, lam, w, expert=estimate), expected, atol=1e-9)
+    np.testing.assert_allclose(problem.lagrangian((theta, lam, w), expert=estimate), expected, atol=1e-9)
 
 
 @FEW
@@ -42,8 +43,8 @@ def test_with_the_expert_itself_it_is_the_papers_lagrangian(case):
     problem, expert, rng = case
     theta, lam, w = random_point(problem, rng)
     phi, psi, flow = dense(problem)
-    expected = (phi @ theta - expert.ravel()) @ (problem.cost_features @ w - flow.T @ (psi @ lam))
-    np.testing.assert_allclose(problem.lagrangian(theta, lam, w), expected, atol=1e-9)
+    expected = (phi @ theta - expert.ravel()) @ (problem.costs.table @ w - flow.T @ (psi @ lam))
+    np.testing.assert_allclose(problem.lagrangian((theta, lam, w)), expected, atol=1e-9)
 
 
 @FEW
@@ -52,11 +53,13 @@ def test_gradients_are_slopes_of_the_lagrangian(case):
     problem, _, rng = case
     theta, lam, w = random_point(problem, rng)
     other_theta, other_lam, other_w = random_point(problem, rng)
-    slope, value_slope, cost_slope = problem.gradients(theta, lam, w)
-    base = problem.lagrangian(theta, lam, w)
-    np.testing.assert_allclose(problem.lagrangian(other_theta, lam, w) - base, slope @ (other_theta - theta), atol=1e-8)
+    slope, value_slope, cost_slope = problem.gradients((theta, lam, w))
+    base = problem.lagrangian((theta, lam, w))
     np.testing.assert_allclose(
-        problem.lagrangian(theta, other_lam, other_w) - base,
+        problem.lagrangian((other_theta, lam, w)) - base, slope @ (other_theta - theta), atol=1e-8
+    )
+    np.testing.assert_allclose(
+        problem.lagrangian((theta, other_lam, other_w)) - base,
         value_slope @ (other_lam - lam) + cost_slope @ (other_w - w),
         atol=1e-8,
     )
@@ -67,16 +70,16 @@ def test_gradients_are_slopes_of_the_lagrangian(case):
 def test_operator_is_the_gradient_of_the_shifted_lagrangian(case):
     problem, _, rng = case
     theta, lam, w = random_point(problem, rng)
-    g_theta, g_lam, g_w = problem.operator(theta, lam, w)
+    g_theta, g_lam, g_w = problem.operator((theta, lam, w))
     phi, psi, flow = dense(problem)
     mdp = problem.mdp
     shift = problem.occupancy_shift
-    np.testing.assert_allclose(g_theta, phi.T @ (problem.cost_features @ w - flow.T @ (psi @ lam) + shift), atol=1e-8)
+    np.testing.assert_allclose(g_theta, phi.T @ (problem.costs.table @ w - flow.T @ (psi @ lam) + shift), atol=1e-8)
     np.testing.assert_allclose(g_lam, psi.T @ (flow @ phi @ theta - mdp.initial_distribution), atol=1e-8)
-    expected = problem.expert_features - problem.cost_features.T @ phi @ theta + problem.cost_shift
+    expected = problem.expert_features - problem.costs.table.T @ phi @ theta + problem.cost_shift
     np.testing.assert_allclose(g_w, expected, atol=1e-8)
     # The shifted Lagrangian is bilinear plus linear terms, so its value follows from its slopes.
-    shifted = problem.shifted_lagrangian(theta, lam, w)
+    shifted = problem.shifted_lagrangian((theta, lam, w))
     np.testing.assert_allclose(shifted, -g_lam @ lam - g_w @ w + shift, atol=1e-8)
 
 
@@ -84,9 +87,9 @@ def test_operator_is_the_gradient_of_the_shifted_lagrangian(case):
 @given(saddle_point_problems())
 def test_shift_makes_the_gradients_one_sided(case):
     problem, _, rng = case
-    g_theta, _, g_w = problem.operator(*random_point(problem, rng))
+    g_theta, _, g_w = problem.operator(random_point(problem, rng))
     assert g_theta.min() >= -1e-9
-    if problem.cost_class == "simplex":
+    if problem.costs.weights == Simplex():
         assert g_w.min() >= -1e-9
 
 
@@ -96,13 +99,13 @@ def test_residual_bounds_and_attains_every_exchange(case):
     """The residual is a maximum over the product of the domains: nothing exceeds it, and the maximisers attain it."""
     problem, _, rng = case
     theta, lam, w = random_point(problem, rng)
-    residual = problem.saddle_point_residual(theta, lam, w)
+    residual = problem.saddle_point_residual((theta, lam, w))
     assert residual >= -1e-9
     for _ in range(20):
         other_theta, other_lam, other_w = random_point(problem, rng)
-        exchange = problem.lagrangian(theta, other_lam, other_w) - problem.lagrangian(other_theta, lam, w)
+        exchange = problem.lagrangian((theta, other_lam, other_w)) - problem.lagrangian((other_theta, lam, w))
         assert exchange <= residual + 1e-8
-    slope, value_slope, cost_slope = problem.gradients(theta, lam, w)
+    slope, value_slope, cost_slope = problem.gradients((theta, lam, w))
     best_theta = np.eye(theta.size)[np.argmin(slope)]
     if problem.value_domain == "ball":
         norm = np.linalg.norm(value_slope)
@@ -111,12 +114,12 @@ def test_residual_bounds_and_attains_every_exchange(case):
         assert np.linalg.norm(best_lam) <= radius + 1e-9
     else:
         best_lam = problem.value_radius * np.sign(value_slope)
-    if problem.cost_class == "simplex":
+    if problem.costs.weights == Simplex():
         best_w = np.eye(w.size)[np.argmax(cost_slope)]
     else:
         norm = np.linalg.norm(cost_slope)
         best_w = cost_slope / norm if norm > 0 else np.zeros_like(w)
-    attained = problem.lagrangian(theta, best_lam, best_w) - problem.lagrangian(best_theta, lam, w)
+    attained = problem.lagrangian((theta, best_lam, best_w)) - problem.lagrangian((best_theta, lam, w))
     np.testing.assert_allclose(residual, attained, atol=1e-8)
 
 
@@ -127,8 +130,8 @@ def test_shift_does_not_change_the_residual(case):
     point = random_point(problem, rng)
     other = random_point(problem, rng)
     theta, lam, w = point
-    plain = problem.lagrangian(theta, other[1], other[2]) - problem.lagrangian(other[0], lam, w)
-    shifted = problem.shifted_lagrangian(theta, other[1], other[2]) - problem.shifted_lagrangian(other[0], lam, w)
+    plain = problem.lagrangian((theta, other[1], other[2])) - problem.lagrangian((other[0], lam, w))
+    shifted = problem.shifted_lagrangian((theta, other[1], other[2])) - problem.shifted_lagrangian((other[0], lam, w))
     np.testing.assert_allclose(plain, shifted, atol=1e-8)
 
 
@@ -148,9 +151,9 @@ def test_residual_vanishes_at_the_saddle_point_of_the_linear_programs(case, seed
     else:
         lam = exact.values - (exact.values.max() + exact.values.min()) / 2
         assert np.abs(lam).max() <= problem.value_radius + 1e-6
-    residual = problem.saddle_point_residual(exact.occupancy, lam, exact.cost_weights)
+    residual = problem.saddle_point_residual((exact.occupancy, lam, exact.cost_weights))
     assert abs(residual) <= 1e-6 * (1 + problem.value_radius)
-    np.testing.assert_allclose(problem.lagrangian(exact.occupancy, lam, exact.cost_weights), exact.value, atol=1e-6)
+    np.testing.assert_allclose(problem.lagrangian((exact.occupancy, lam, exact.cost_weights)), exact.value, atol=1e-6)
 
 
 @FEW
@@ -205,18 +208,17 @@ def test_a_radius_that_leaves_out_the_values_draws_a_warning():
         ({"value_radius": "auto"}, "value_radius must be a number, got 'auto'; 'auto' is for tabular and linear"),
         ({"value_radius": 0.0, "value_domain": "box"}, "value_radius must be positive for the box"),
         ({"value_domain": "sphere"}, "value_domain must be one of"),
-        ({"cost_class": "cone"}, "cost_class must be one of"),
         ({"discount": 0.5}, "discount must be the mdp's, 0.9"),
         ({"expert_features": [0.0, 0.0]}, "expert_features must have length 1, got 2"),
         ({"expert_features": [1.5]}, "expert_features must lie in"),
-        ({"cost_features": np.full((4, 1), 2.0)}, "cost_features must lie in"),
-        ({"occupancy_features": TabularOccupancyFeatures(3, 2)}, "cost_features must have shape"),
+        ({"costs": TableCosts(np.zeros((6, 1)), 2)}, "costs must have shape"),
+        ({"occupancy_features": TabularOccupancyFeatures(3, 2)}, "costs must have shape"),
         ({"value_features": TabularValueFeatures(3)}, "do not fit"),
     ],
 )
 def test_bad_input_names_the_argument(change, message):
     arguments = {
-        "cost_features": np.array([[0.0], [0.0], [1.0], [1.0]]),
+        "costs": TableCosts([[0.0], [0.0], [1.0], [1.0]], 2),
         "expert_features": [0.5],
         "occupancy_features": TabularOccupancyFeatures(2, 2),
         "value_features": TabularValueFeatures(2),
@@ -226,6 +228,49 @@ def test_bad_input_names_the_argument(change, message):
     }
     with pytest.raises(ValueError, match=message):
         SaddlePointProblem(**{**arguments, **change})
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"cost_class": "cone"}, "cost_class must be one of"),
+        ({"cost_features": np.full((4, 1), 2.0)}, "cost_features must lie in"),
+        ({"cost_features": np.zeros((6, 1))}, "cost_features must have shape"),
+        ({"cost_features": TableCosts(np.zeros((4, 1)), 2, "ball"), "cost_class": "simplex"}, "that of the costs, Ball"),
+        ({"expert_features": [0.0, 0.0]}, "expert_features must have length 1, got 2"),
+    ],
+)
+def test_bad_input_of_the_constructors_names_the_argument(change, message):
+    arguments = {"cost_features": np.zeros((4, 1)), "expert_features": [0.5]}
+    with pytest.raises(ValueError, match=message):
+        SaddlePointProblem.tabular(two_state_mdp(), **{**arguments, **change})
+
+
+def test_costs_may_come_with_their_set():
+    costs = TableCosts(np.zeros((4, 3)), 2, Box(0.5))
+    problem = SaddlePointProblem.tabular(two_state_mdp(), costs, np.zeros(3))
+    assert problem.costs is costs
+    assert problem.cost_bound == 1.5
+    assert problem.cost_shift == 0.0
+    with pytest.raises(ValueError, match=r"cost_weights must lie in Box\(bound=0.5\)"):
+        problem.check_point((np.full(4, 0.25), np.zeros(2), np.ones(3)))
+    with pytest.raises(ValueError, match="value_weights must lie in Ball"):
+        problem.check_point((np.full(4, 0.25), np.full(2, 9.0), np.zeros(3)))
+
+
+def test_a_function_with_another_number_of_costs_is_refused():
+    problem = SaddlePointProblem.from_simulator(
+        lambda observations, actions: np.ones((len(observations), 3)),
+        [0.5, 0.5],
+        occupancy_features=TabularOccupancyFeatures(2, 2),
+        value_features=TabularValueFeatures(2),
+        discount=0.9,
+        value_radius=2.0,
+        cost_class="ball",
+    )
+    assert problem.costs.weights == Ball()
+    with pytest.raises(ValueError, match=r"must return shape \(1, 2\), got \(1, 3\)"):
+        problem.costs.rows(np.array([0]), np.array([0]))
 
 
 def test_without_a_model_the_exact_quantities_say_what_is_missing():
@@ -238,7 +283,7 @@ def test_without_a_model_the_exact_quantities_say_what_is_missing():
         value_radius=2.0,
     )
     with pytest.raises(ValueError, match="this needs the model"):
-        problem.saddle_point_residual(np.full(4, 0.25), np.zeros(2), [1.0])
+        problem.saddle_point_residual((np.full(4, 0.25), np.zeros(2), [1.0]))
 
 
 def test_without_a_model_the_radius_cannot_be_chosen():
@@ -262,5 +307,5 @@ def test_costs_of_the_absorbing_state_are_zero():
         discount=0.9,
         value_radius=2.0,
     )
-    costs = problem.pair_costs(np.array([[0.0, 1.0], [np.nan, np.nan]]), np.array([0, 0]))
+    costs = problem.costs.rows(np.array([[0.0, 1.0], [np.nan, np.nan]]), np.array([0, 0]))
     np.testing.assert_array_equal(costs, [[1.0], [0.0]])
