@@ -236,7 +236,10 @@ def test_bad_input_names_the_argument(change, message):
         ({"cost_class": "cone"}, "cost_class must be one of"),
         ({"cost_features": np.full((4, 1), 2.0)}, "cost_features must lie in"),
         ({"cost_features": np.zeros((6, 1))}, "cost_features must have shape"),
-        ({"cost_features": TableCosts(np.zeros((4, 1)), 2, "ball"), "cost_class": "simplex"}, "that of the costs, Ball"),
+        (
+            {"cost_features": TableCosts(np.zeros((4, 1)), 2, "ball"), "cost_class": "simplex"},
+            "that of the costs, Ball",
+        ),
         ({"expert_features": [0.0, 0.0]}, "expert_features must have length 1, got 2"),
     ],
 )
