@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from lfd_gym.costs.costs import normalise_costs
+from lfd_gym.costs.costs import Costs, normalise_costs
 from lfd_gym.envs.gridworld import random_state_costs
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.validation import FloatArray
@@ -53,14 +53,16 @@ def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
     return np.array(costs + [0.0] * (n_actions * ends))
 
 
-def own_costs(env: gym.Env[Any, Any]) -> FloatArray | None:
-    """Return the costs that an environment comes with, (S·A, n_c), or None if it has no table.
+def own_costs(env: gym.Env[Any, Any]) -> Costs | FloatArray | None:
+    """Return the costs that an environment comes with, or None if it has none.
 
-    The environment's ``cost_features`` if it has any. A tabular environment that brings a reward only gives its cost,
+    The environment's ``costs``, if they are `Costs`, or its ``cost_features``, (S·A, n_c). A tabular environment that brings a reward only gives its cost,
     scaled to [−1, 1], followed by four costs of states drawn like those of the paper's experiment and zero at the end:
     whoever learns from demonstrations is not told which of them is meant.
     """
     source: Any = env.unwrapped
+    if isinstance(getattr(source, "costs", None), Costs):
+        return source.costs  # type: ignore[no-any-return]
     if hasattr(source, "cost_features"):
         return np.asarray(source.cost_features)
     if not FiniteDynamics.known_of(env):

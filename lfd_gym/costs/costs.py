@@ -235,9 +235,9 @@ def model_costs(
     return found
 
 
-def check_cost_features(name: str, cost_features: ArrayLike, n_pairs: int | None = None) -> FloatArray:
+def check_cost_features(name: str, cost_features: ArrayLike) -> FloatArray:
     """Return costs as an (S·A, n_c) array with entries in [−1, 1], or name the feature that is not."""
-    features = finite_array(name, cost_features, (n_pairs, None))
+    features = finite_array(name, cost_features, (None, None))
     if features.shape[1] == 0:
         raise ValueError(f"{name} must have at least one column")
     largest = np.abs(features).max(axis=0, initial=0.0)
@@ -286,32 +286,3 @@ def normalise_costs(cost_features: ArrayLike) -> FloatArray:
     array = np.asarray(cost_features, dtype=np.float64)
     features = finite_array("cost_features", array, (None,) * max(1, min(array.ndim, 2)))
     return np.asarray(features / np.maximum(1.0, np.abs(features).max(axis=0, initial=0.0)))
-
-
-# -- shims while the rooms are converted ------------------------------------------------------------------------------
-
-
-def check_cost_class(name, cost_class):  # type: ignore
-    cost_weights_set(name, cost_class)
-
-
-def check_model_costs(name, cost_features, mdp):  # type: ignore
-    return model_costs(name, cost_features, getattr(mdp, "dynamics", mdp)).table
-
-
-def check_sampled_costs(name, cost_features, model):  # type: ignore
-    n_actions = getattr(model.action_space, "n", None)
-    if n_actions is not None and getattr(model.state_space, "n", None) is not None:
-        TableCosts(cost_features, int(n_actions), name=name).check_ends(name, model)
-
-
-def check_cost_weights(name, cost_weights, n_costs, cost_class):  # type: ignore
-    return cost_weights_set("cost_class", cost_class).check(name, cost_weights, n_costs)
-
-
-def cost_distance(difference, cost_class):  # type: ignore
-    return float(cost_weights_set("cost_class", cost_class).support(difference))
-
-
-def worst_weights(difference, cost_class):  # type: ignore
-    return cost_weights_set("cost_class", cost_class).maximiser(difference)
