@@ -10,7 +10,7 @@ import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.demonstrations.estimation import Truncation
-from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
+from lfd_gym.features.occupancy_features import OccupancyFeatures, TabularOccupancyFeatures
 from lfd_gym.features.value_features import TabularValueFeatures
 from lfd_gym.model.generative_model import TabularModel
 from lfd_gym.policies.policy import as_policy
@@ -94,7 +94,7 @@ class SaddlePointLearner(Learner):
             raise ValueError(
                 f"occupancy_features are tiles over {grid.low.size} numbers, but policies see {model.observation_space}"
             )
-        if not hasattr(phi, "policy"):
+        if type(phi).policy is OccupancyFeatures.policy:
             raise ValueError(f"occupancy_features must be of a kind whose mixtures are policies, got {phi}")
         return phi, psi
 

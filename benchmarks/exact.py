@@ -26,7 +26,7 @@ import lfd_gym as lfd
 from lfd_gym.envs import gridworld_transitions
 from lfd_gym.envs.gridworld import random_state_costs
 from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem, ExactSolution
-from lfd_gym.solvers.exact.highs import LinearProgramError, solve_with_hipo, solve_with_scipy
+from lfd_gym.solvers.highs import LinearProgramError, solve_with_hipo, solve_with_scipy
 from lfd_gym.solvers.exact.linear_program import certified_answer, primal_program
 
 TOLERANCE = 1e-8

@@ -56,9 +56,9 @@ def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
 def own_costs(env: gym.Env[Any, Any]) -> Costs | FloatArray | None:
     """Return the costs that an environment comes with, or None if it has none.
 
-    The environment's ``costs``, if they are `Costs`, or its ``cost_features``, (S·A, n_c). A tabular environment that brings a reward only gives its cost,
-    scaled to [−1, 1], followed by four costs of states drawn like those of the paper's experiment and zero at the end:
-    whoever learns from demonstrations is not told which of them is meant.
+    The environment's ``costs``, if they are `Costs`, or its ``cost_features``, (S·A, n_c). A tabular environment that
+    brings a reward only gives its cost, scaled to [−1, 1], followed by four costs of states drawn like those of the
+    paper's experiment and zero at the end: whoever learns from demonstrations is not told which of them is meant.
     """
     source: Any = env.unwrapped
     if isinstance(getattr(source, "costs", None), Costs):

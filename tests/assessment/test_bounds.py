@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from paper_reference import enumerate_gradients, literal_algorithm_1
 from problems import random_point, saddle_point_problems
 
-from lfd_gym import FiniteMDP, SaddlePointProblem
+from lfd_gym import FiniteMDP, SaddlePointProblem, Simplex
 from lfd_gym.assessment.bounds import (
     ProblemSize,
     accuracy_after,
@@ -86,7 +86,7 @@ def test_noise_can_be_negative_so_the_half_constant_does_not_hold_for_the_ghost(
     mdp = FiniteMDP([[0.5, 0.5], [0.5, 0.5]], initial_distribution=[0.5, 0.5], discount=0.5)
     problem = SaddlePointProblem.tabular(mdp, [[0.0], [0.0]], [0.0], value_radius=2.0)
     g_theta, _, _ = enumerate_gradients(problem, np.array([0.5, 0.5]), np.zeros(2), np.ones(1))
-    noise = problem.operator([0.5, 0.5], np.zeros(2), [1.0])[0] - g_theta[0][1]
+    noise = problem.operator(([0.5, 0.5], np.zeros(2), [1.0]))[0] - g_theta[0][1]
     assert noise.min() < 0 < noise.max()
 
 
@@ -97,7 +97,7 @@ def test_algorithm_1_stays_below_its_bound_which_is_not_vacuous():
     problem = SaddlePointProblem.tabular(mdp, costs, expert, value_radius=2.0)
     n_iterations = 20_000
     bound = residual_bound(ProblemSize.of(problem), n_iterations, delta=0.05)
-    start = problem.saddle_point_residual(np.full(4, 0.25), np.zeros(2), [0.5, 0.5])
+    start = problem.saddle_point_residual((np.full(4, 0.25), np.zeros(2), [0.5, 0.5]))
     for seed in range(2):
         point = literal_algorithm_1(problem, n_iterations, np.random.default_rng(seed))
         assert problem.saddle_point_residual(point) <= bound
@@ -219,7 +219,7 @@ def test_bad_input_names_the_argument(call, message):
 @given(saddle_point_problems(max_states=2, max_actions=2))
 def test_sizes_outside_the_theorem_are_refused(case):
     problem, _, _ = case
-    if problem.value_domain == "ball" and problem.cost_class == "simplex":
+    if problem.value_domain == "ball" and problem.costs.weights == Simplex():
         size = ProblemSize.of(problem)
         assert size.scale == problem.value_radius / (1 - problem.discount)
     else:

@@ -19,7 +19,7 @@ from lfd_gym import (
     solve_primal_dual_hybrid,
 )
 from lfd_gym.assessment.certificate import exactly_known
-from lfd_gym.features import RadialBasisFeatures, TabularOccupancyFeatures, TabularValueFeatures
+from lfd_gym.features import RadialBasisFeatures, TabularOccupancyFeatures, TabularValueFeatures, ValueFeatures
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 
 FEW = settings(max_examples=25, deadline=None)
@@ -173,7 +173,7 @@ def test_sampled_residual_of_features_that_are_only_functions():
     model = TabularModel.of(problem.mdp)
     point = random_point(problem, rng)
 
-    class OneHot:
+    class OneHot(ValueFeatures):
         n_features = 4
         row_l1_bound = 1.0
 

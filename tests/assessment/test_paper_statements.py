@@ -15,7 +15,7 @@ from paper_reference import enumerate_gradients, literal_algorithm_1
 from problems import random_cells, random_point, saddle_point_problems
 from strategies import finite_mdps, mdps_with_costs, random_policy
 
-from lfd_gym import FiniteMDP, SaddlePointProblem, solve_primal_dual_hybrid
+from lfd_gym import FiniteMDP, SaddlePointProblem, Simplex, TableCosts, solve_primal_dual_hybrid
 from lfd_gym.assessment.bounds import ProblemSize, residual_bound, theorem_1
 from lfd_gym.features import aggregated_occupancies, optimal_values, policy_occupancies
 from lfd_gym.model.mdp import policy_from_occupancy
@@ -37,7 +37,7 @@ PAPER = {"value_domain": "ball", "cost_class": "simplex", **SMALL}
 def gap(problem, policy):
     """δ_C(π, π_E), from the exact occupancy of π."""
     difference = problem.costs.table.T @ problem.mdp.occupancy(policy).ravel() - problem.expert_features
-    return difference.max() if problem.cost_class == "simplex" else np.linalg.norm(difference)
+    return difference.max() if problem.costs.weights == Simplex() else np.linalg.norm(difference)
 
 
 def violation(problem, theta):
@@ -90,7 +90,7 @@ def test_proposition_4_is_not_vacuous():
         exact = apprentice(mdp, costs, expert)
         problem = SaddlePointProblem.tabular(mdp, costs, expert, value_radius=30.0)
         solution = solve_primal_dual_hybrid(problem, tolerance=1e-6)
-        weights = solution.occupancy_weights, solution.value_weights, solution.cost_weights
+        weights = solution.point
         terms = point_approximation_error(problem, weights, exact.occupancy)
         bound = solution.residual + terms.total
         assert bound < 1e-4
@@ -109,8 +109,8 @@ def test_corollary_2(case):
     worst = np.argmax(costs.T @ mdp.occupancy(policy).ravel() - problem.expert_features)
     nearest_theta = nearest_occupancy(problem, exact.occupancy)
     nearest_lam = nearest_values(problem, mdp.value_function(policy, costs[:, worst]))
-    tighter = problem.lagrangian(theta, nearest_lam.weights, np.eye(problem.n_costs)[worst]) - problem.lagrangian(
-        nearest_theta.weights, lam, w
+    tighter = problem.lagrangian((theta, nearest_lam.weights, np.eye(problem.n_costs)[worst])) - problem.lagrangian(
+        (nearest_theta.weights, lam, w)
     )
     assert tighter <= problem.saddle_point_residual((theta, lam, w)) + 1e-7
     terms = strong_approximation_error(problem, theta, exact.occupancy)
@@ -135,7 +135,7 @@ def coherent_cases(draw):
         )
     )
     problem = SaddlePointProblem(
-        problem.costs.table,
+        problem.costs,
         problem.expert_features,
         problem.occupancy_features,
         problem.value_features,
@@ -147,7 +147,7 @@ def coherent_cases(draw):
     theta, lam, w = random_point(problem, rng)
     assume(coherence_ratio(problem, theta) >= 2)
     reduced = solve_primal_dual_hybrid(problem, tolerance=1e-7, max_iterations=40_000)
-    assume(reduced.status == "converged")
+    assume(reduced.status == "optimal")
     exact = apprentice(problem.mdp, problem.costs.table, problem.expert_features)
     return problem, expert, (theta, lam, w), reduced, exact
 
@@ -160,7 +160,7 @@ def test_proposition_5_and_corollary_4(case):
     policy = problem.policy(point[0])
     residual = problem.saddle_point_residual(point)
     for occupancy, offset in ((exact.occupancy, exact.value), (expert.ravel(), 0.0)):
-        terms = weak_approximation_error(problem, occupancy, exact.values, reduced.value_weights)
+        terms = weak_approximation_error(problem, occupancy, exact.values, reduced.point.value_weights)
         bound = 2 * residual + terms.total + offset
         paper = 3 * residual + terms.total + terms.value_factor * terms.value_error + offset
         assert bound <= paper + 1e-9
@@ -212,7 +212,7 @@ def test_lemma_4(case):
 def test_lemma_5(case):
     problem, _, point, reduced, exact = case
     flow_error = np.abs(violation(problem, point[0])).sum()
-    distance = np.ptp(exact.values - problem.values(reduced.value_weights)) / 2
+    distance = np.ptp(exact.values - problem.values(reduced.point.value_weights)) / 2
     bound = problem.saddle_point_residual(point) + 2 / (1 - problem.discount) * distance
     assert flow_error <= bound + 1e-5
 
@@ -227,7 +227,7 @@ def test_lemma_6(case, seed):
     exact = apprentice(mdp, costs, expert)
     apprentice_policy = policy_from_occupancy(exact.occupancy.reshape(mdp.n_states, mdp.n_actions))
     problem = SaddlePointProblem(
-        cost_features=costs,
+        costs=TableCosts(costs, mdp.n_actions),
         expert_features=expert,
         occupancy_features=policy_occupancies(mdp, [random_policy(mdp, rng), apprentice_policy]),
         value_features=optimal_values(mdp, (costs @ exact.cost_weights)[:, None]),
@@ -235,7 +235,7 @@ def test_lemma_6(case, seed):
         value_radius=2.0,
         mdp=mdp,
     )
-    residual = problem.saddle_point_residual([0.0, 1.0], [1.0], exact.cost_weights)
+    residual = problem.saddle_point_residual(([0.0, 1.0], [1.0], exact.cost_weights))
     assert abs(residual) <= 1e-6
     terms = weak_approximation_error(problem, exact.occupancy, exact.values, [1.0])
     assert terms.total <= 1e-4 * problem.occupancy_shift
@@ -425,7 +425,7 @@ def test_orthonormal_rows_do_not_make_features_coherent():
     theta = np.array([0.2, 0.3, 0.5])
     small, large = (
         SaddlePointProblem(
-            np.zeros((3, 1)),
+            TableCosts(np.zeros((3, 1)), 1),
             np.zeros(1),
             SaddlePointProblem.tabular(mdp, np.zeros((3, 1)), [0.0]).occupancy_features,
             SaddlePointProblem.tabular(mdp, np.zeros((3, 1)), [0.0]).value_features,
@@ -445,7 +445,7 @@ def test_aggregated_flow_constraints_alone_do_not_bound_the_flow(case, seed):
     mdp, costs = case
     rng = np.random.default_rng(seed)
     problem = SaddlePointProblem(
-        costs,
+        TableCosts(costs, mdp.n_actions),
         np.zeros(costs.shape[1]),
         aggregated_occupancies(random_cells(mdp.n_states, rng), mdp.n_actions),
         optimal_values(mdp, np.ones((costs.shape[0], 1))),  # V* of the cost 1 is the constant 1
@@ -454,7 +454,7 @@ def test_aggregated_flow_constraints_alone_do_not_bound_the_flow(case, seed):
         mdp=mdp,
     )
     theta, _, _ = random_point(problem, rng)
-    assert problem.largest_value_gain(problem.value_features.inner(violation(problem, theta))) <= 1e-8
+    assert problem.value_set.support(problem.value_features.inner(violation(problem, theta))) <= 1e-8
 
 
 def test_every_numbered_statement_has_a_test():
