@@ -177,7 +177,7 @@ def test_features_that_can_only_be_drawn_from_give_no_policy():
         problem, lfd.TabularModel.of(known.mdp), 5, np.random.default_rng(0), progress=False
     )
     assert solution.policy is None
-    np.testing.assert_array_equal(solution.values, problem.values(solution.point.value_weights))
+    np.testing.assert_array_equal(solution.values, known.values(solution.point.value_weights))
     with pytest.raises(TypeError, match="can only be drawn from"):
         problem.policy(solution.policy_weights)
 
