@@ -23,3 +23,6 @@ class L1Ball(ConvexSet):
 
     def radius(self, size):
         return 1.0
+
+    def __repr__(self):
+        return "L1Ball()"

@@ -30,7 +30,7 @@ class NoPolicyError(TypeError):
 
 
 class OccupancyFeatures(ABC):
-    """Distributions over pairs. A class of your own says ``n_features``, ``sample`` and, if it can, ``policy``.
+    """Distributions over pairs. A class of your own defines ``n_features``, ``sample`` and, if it can, ``policy``.
 
     Attributes
     ----------

@@ -28,7 +28,7 @@ Values: TypeAlias = FloatArray | Callable[[ArrayLike], FloatArray]
 
 
 class ValueFeatures(ABC):
-    """Functions of the state. A class of your own says ``n_features`` and ``evaluate``.
+    """Functions of the state. A class of your own defines ``n_features`` and ``evaluate``.
 
     Attributes
     ----------

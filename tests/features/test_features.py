@@ -62,6 +62,9 @@ def test_columns_are_distributions_and_products_are_matrix_products(mdp, seed):
         np.testing.assert_allclose(matrix.sum(axis=0), 1)
         theta = rng.dirichlet(np.ones(features.n_features))
         np.testing.assert_allclose(features.combine(theta).ravel(), matrix @ theta)
+        mass = (matrix @ theta).reshape(mdp.n_states, mdp.n_actions)
+        np.testing.assert_allclose(features.policy(theta) * mass.sum(axis=1, keepdims=True), mass, atol=1e-12)
+        np.testing.assert_allclose(features.policy(theta).sum(axis=1), 1)
         pair_values = rng.standard_normal((matrix.shape[0], 2))
         np.testing.assert_allclose(features.inner(pair_values), matrix.T @ pair_values)
 
@@ -186,6 +189,9 @@ def test_value_features_are_bounded_and_consistent(case, seed):
         assert np.abs(matrix).max(initial=0) <= 1
         assert features.row_l1_bound >= np.abs(matrix).sum(axis=1).max() - 1e-12
         np.testing.assert_allclose(features.evaluate(np.arange(mdp.n_states)), matrix)
+        batch = rng.integers(mdp.n_states, size=7)
+        np.testing.assert_allclose(features.rows(batch).toarray(), matrix[batch])
+        np.testing.assert_allclose(features.row_sum(batch), matrix[batch].sum(axis=0), atol=1e-12)
         lam, measure = rng.standard_normal(features.n_features), rng.standard_normal(mdp.n_states)
         np.testing.assert_allclose(features.function(lam), matrix @ lam)
         np.testing.assert_allclose(features.inner(measure), matrix.T @ measure)
@@ -235,6 +241,9 @@ def test_features_of_observations_are_bounded_and_vanish_in_the_absorbing_state(
         np.testing.assert_array_equal(rows[-1], 0)
         assert np.abs(rows[:-1]).max() > 0.5
         assert np.abs(rows).sum(axis=1).max() <= features.row_l1_bound + 1e-12
+        np.testing.assert_allclose(features.row_sum(observations), rows.sum(axis=0))
+        weights = rng.standard_normal(features.n_features)
+        np.testing.assert_array_equal(features.function(weights)(observations), rows @ weights)
         check_bounded(features, observations)
 
 

@@ -1,6 +1,6 @@
 """Checkpoints of long runs: one ``.npz`` file of plain arrays, never pickled, written beside its name and then renamed.
 
-A checkpoint says which problem it belongs to by a *fingerprint*, a hash of what was asked: costs, expert, features,
+A checkpoint names the problem it belongs to by a *fingerprint*, a hash of what was asked: costs, expert, features,
 domains and the model. It is checked before a run continues. Tables are hashed as they are; functions, simulators and
 sets by what they answer to a few questions from a fixed stream.
 """

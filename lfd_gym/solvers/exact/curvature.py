@@ -8,7 +8,7 @@ updates turn these pairs into one positive definite B, from the farthest to the 
     g(w) ≈ g(c) + ⟨d_c, w − c⟩ − ½ yᵀB y.
 
 Where pieces show, on small problems, and where B has many entries for few pairs, this says nothing. So the model is
-trusted only while it foretells new values of g clearly better than the cuts alone do.
+trusted only while it predicts new values of g clearly better than the cuts alone do.
 """
 
 from __future__ import annotations

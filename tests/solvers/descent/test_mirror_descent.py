@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from descent_problems import Simulator, gridworld_problem, two_states_with_self_loops
+from l1_ball import L1Ball
 
 import lfd_gym as lfd
 from lfd_gym.solvers.descent.finite_descent import FiniteDescent, FiniteOracle
@@ -93,6 +94,28 @@ def test_long_runs_reach_the_saddle_point_of_the_deterministic_solver(value_doma
     # The value of the game lies between what either player guarantees.
     assert problem.lower_value(solution.point.value_weights, solution.cost_weights) <= value + 1e-6
     assert problem.upper_value(solution.point.occupancy_weights) >= value - 1e-6
+
+
+@pytest.mark.parametrize(("schedule", "share"), [("practical", 0.06), ("paper", 0.5)])
+def test_sets_of_the_users_own_are_solved_by_mini_batches(schedule, share):
+    problem = two_states_with_self_loops(cost_class=L1Ball())
+    model = lfd.TabularModel.of(problem.mdp)
+    residuals = []
+    for n in (1, 4000):
+        solution = solve_mirror_descent(problem, model, n, np.random.default_rng(0), schedule=schedule, progress=False)
+        assert solution.oracle_calls == 2 * 64 * n + (1024 if schedule == "practical" else 0)
+        problem.check_point(solution.point)
+        residuals.append(solution.residual)
+    assert residuals[1] < share * residuals[0], residuals
+
+
+def test_the_value_of_the_game_over_the_l1_ball_is_found():
+    problem, model = gridworld_problem(size=3, value_radius=1.0, value_domain="box", cost_class=L1Ball())
+    solution = solve_mirror_descent(problem, model, 4000, np.random.default_rng(0), batch_size=256, progress=False)
+    exact = lfd.solve_cutting_plane(problem.mdp, problem.costs, problem.expert_features)
+    assert problem.lower_value(solution.point.value_weights, solution.cost_weights) <= exact.apprentice_value + 1e-6
+    assert problem.upper_value(solution.point.occupancy_weights) >= exact.apprentice_value - 1e-6
+    assert solution.residual < 0.35  # as over the simplex and the ball with so many draws
 
 
 def test_low_dimensional_features_converge():

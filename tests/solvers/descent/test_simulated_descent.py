@@ -14,6 +14,7 @@ from descent_problems import (
 
 import lfd_gym as lfd
 from lfd_gym.features import (
+    EmpiricalOccupancyFeatures,
     FiniteOccupancyFeatures,
     TabularOccupancyFeatures,
     TabularValueFeatures,
@@ -156,6 +157,29 @@ def test_classic_control_runs_with_sampled_features():
     observations = model.observe(model.sample_initial(5, np.random.default_rng(0)))
     np.testing.assert_allclose(solution.policy.probabilities(observations).sum(axis=1), 1)
     assert solution.oracle_calls == 2 * 16 * 30 + 1024
+    values = problem.value_features.evaluate(observations) @ solution.point.value_weights
+    np.testing.assert_array_equal(solution.values(observations), values)
+    assert repr(solution).startswith("MirrorDescentSolution(status='iteration_limit', oracle_calls=1984, ")
+
+
+def test_features_that_can_only_be_drawn_from_give_no_policy():
+    known = two_states_with_self_loops()
+    drawn = EmpiricalOccupancyFeatures([[0, 1, 0], [1, 1, 0]], [[0, 1, 1], [0, 1, 0]])
+    problem = lfd.SaddlePointProblem.from_simulator(
+        known.costs.rows,
+        known.expert_features,
+        occupancy_features=drawn,
+        value_features=known.value_features,
+        discount=0.8,
+        value_radius=3.0,
+    )
+    solution = solve_mirror_descent(
+        problem, lfd.TabularModel.of(known.mdp), 5, np.random.default_rng(0), progress=False
+    )
+    assert solution.policy is None
+    np.testing.assert_array_equal(solution.values, known.values(solution.point.value_weights))
+    with pytest.raises(TypeError, match="can only be drawn from"):
+        problem.policy(solution.policy_weights)
 
 
 def ending_chain():

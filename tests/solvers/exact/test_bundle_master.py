@@ -8,7 +8,7 @@ from scipy.optimize import linprog
 
 from lfd_gym.solvers.exact.bundle_master import BallMaster, SimplexMaster
 from lfd_gym.solvers.exact.curvature import Trust
-from lfd_gym.solvers.exact.matrix_game import initial_basis, solve_game
+from lfd_gym.solvers.exact.matrix_game import game_prices, initial_basis, solve_game
 from lfd_gym.solvers.exact.polyhedron_projection import least_distance, min_norm_weights, nonnegative_least_squares
 
 
@@ -54,6 +54,18 @@ def test_game_agrees_with_a_linear_program_whether_rows_come_one_by_one_or_at_on
         assert mixture.sum() == pytest.approx(1, abs=1e-12)
         # A mixture cannot beat the value of the game: where it is below HiGHS' answer, HiGHS stopped short.
         assert (mixture @ rows).max() <= value + 1e-9
+
+
+@settings(max_examples=150, deadline=None)
+@given(matrices(), st.integers(0, 2**32 - 1))
+def test_prices_of_a_game_are_the_mixture_of_its_maximiser(rows, seed):
+    first = seed % len(rows)  # any row will do to begin with
+    basis = initial_basis(rows[first], first)
+    mixture = solve_game(rows, basis, 10_000)
+    prices = game_prices(rows, basis)
+    assert prices.min() >= 0
+    assert prices.sum() == pytest.approx(1, abs=1e-12)
+    assert (rows @ prices).min() >= (mixture @ rows).max() - 1e-9  # what neither player can improve on
 
 
 def test_game_stopped_early_still_returns_a_mixture():

@@ -4,13 +4,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from apprentice_oracle import flow_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from l1_ball import L1Ball
 from scipy.optimize import linprog, nnls
 from strategies import mdps_with_costs, random_policy
 
 import lfd_gym as lfd
-from lfd_gym import Ball, FiniteMDP, SaddlePointProblem, Simplex, one_hot
+from lfd_gym import Ball, Box, ConvexSet, FiniteMDP, SaddlePointProblem, Simplex, one_hot
 from lfd_gym.envs import gridworld_transitions
 from lfd_gym.envs.gridworld import random_state_costs
 from lfd_gym.solvers.exact.cutting_plane import _Search
@@ -223,7 +225,8 @@ def test_over_the_ball_weights_that_explain_the_expert_are_preferred_to_zero():
         ("time_limit", -1.0, "time_limit must be positive"),
         ("cost_features", np.full((120, 4), 2.0), "cost_features must lie in"),
         ("cost_features", np.full((120, 4), np.nan), "cost_features must be finite"),
-        ("cost_features", np.zeros((119, 4)), "cost_features must have shape"),
+        ("cost_features", np.zeros((119, 4)), r"cost_features must have S\*A rows with A = 3, got 119"),
+        ("cost_features", np.zeros((117, 4)), "cost_features must have shape"),
         ("cost_features", np.zeros((120, 0)), "cost_features must have at least one column"),
         ("expert_features", np.zeros(3), "expert_features must have shape"),
         ("expert_features", np.full(4, np.nan), "expert_features must be finite"),
@@ -337,3 +340,105 @@ def test_only_certified_plans_make_a_dual_point():
     assert search._best.lower_bound == -np.inf
     search.certify()
     assert search._best.lower_bound > -np.inf
+
+
+# -- sets of weights that the method knows only by their support function --------------------------------------------
+
+
+def value_over_a_polytope(mdp, costs, rho, normals, offsets):
+    """The dual as a dense program: max ⟨ν₀, u⟩ − ⟨w, ρ⟩ subject to T*u ≤ Cw, w = p − q, normals·(p, q) ≤ offsets."""
+    result = linprog(
+        np.concatenate([-mdp.initial_distribution, rho, -rho]),
+        A_ub=np.vstack(
+            [
+                np.hstack([flow_matrix(mdp).T, -costs, costs]),
+                np.hstack([np.zeros((len(normals), mdp.n_states)), normals]),
+            ]
+        ),
+        b_ub=np.concatenate([np.zeros(len(costs)), offsets]),
+        bounds=[(None, None)] * mdp.n_states + [(0, None)] * (2 * rho.size),
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+    assert result.status == 0, result.message
+    return -result.fun
+
+
+@settings(max_examples=60, deadline=None)
+@given(mdps_with_costs(), seeds, st.sampled_from([L1Ball(), Box(), Box(0.3)]))
+def test_any_polytope_of_weights_is_solved_as_a_linear_program_solves_it(problem, seed, weights):
+    mdp, costs = problem
+    rho = noisy_expectations(mdp, costs, seed)
+    size = rho.size
+    if isinstance(weights, L1Ball):
+        normals, offsets = np.ones((1, 2 * size)), np.ones(1)
+    else:
+        normals, offsets = np.eye(2 * size), np.full(2 * size, weights.bound)
+    exact = lfd.solve_cutting_plane(mdp, costs, rho, cost_class=weights)
+    assert exact.status == "optimal"
+    assert exact.apprentice_value == pytest.approx(value_over_a_polytope(mdp, costs, rho, normals, offsets), abs=2e-8)
+    weights.check("cost_weights", exact.cost_weights, size)
+    excess = mdp.occupancy(exact.policy).ravel() @ costs - rho
+    assert weights.support(excess) == pytest.approx(exact.apprentice_value, abs=1e-9)
+    assert exact.lower_bound == pytest.approx(mdp.initial_distribution @ exact.values - exact.cost_weights @ rho)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("n_costs", [1, 4, 10])
+def test_the_l1_ball_is_the_simplex_of_the_costs_and_their_opposites(n_costs, seed):
+    mdp, costs, rho = random_problem(n_costs=n_costs, seed=seed)
+    exact = lfd.solve_cutting_plane(mdp, costs, rho, cost_class=L1Ball())
+    doubled = lfd.solve_cutting_plane(mdp, np.hstack([costs, -costs]), np.concatenate([rho, -rho]))
+    assert exact.status == doubled.status == "optimal"
+    assert exact.apprentice_value == pytest.approx(doubled.apprentice_value, abs=2e-8)
+
+
+class Disguised(ConvexSet):
+    """A set that the package knows, of which it is told no more than of any other."""
+
+    def __init__(self, known):
+        self.known, self.nonnegative = known, known.nonnegative
+
+    def support(self, vectors):
+        return self.known.support(vectors)
+
+    def maximiser(self, vector):
+        return self.known.maximiser(vector)
+
+    def project(self, vector):
+        return self.known.project(vector)
+
+    def radius(self, size):
+        return self.known.radius(size)
+
+
+@pytest.mark.parametrize("n_costs", [1, 3, 6])
+@pytest.mark.parametrize("expert", ["unattainable", "optimal", "random"])
+@pytest.mark.parametrize("known", [Simplex(), Ball()])
+def test_known_sets_in_disguise_have_the_same_value(known, expert, n_costs):
+    mdp, costs, rho = random_problem(n_costs=n_costs)
+    rng = np.random.default_rng(0)
+    if expert == "optimal":
+        rho = mdp.occupancy(mdp.optimal_policy(costs @ rng.normal(size=n_costs))).ravel() @ costs
+    elif expert == "random":
+        rho = mdp.occupancy(random_policy(mdp, rng)).ravel() @ costs
+    found = lfd.solve_cutting_plane(mdp, costs, rho, cost_class=Disguised(known))
+    exact = lfd.solve_cutting_plane(mdp, costs, rho, cost_class=known)
+    assert found.status == exact.status == "optimal"
+    assert found.apprentice_value == pytest.approx(exact.apprentice_value, abs=2e-8)
+    assert found.n_planner_calls <= 3 * exact.n_planner_calls
+
+
+def test_a_ball_of_another_radius_scales_the_distance():
+    problem = random_problem()
+    exact = lfd.solve_cutting_plane(*problem, cost_class=Ball(2.0))
+    assert exact.status == "optimal"
+    unit = lfd.solve_cutting_plane(*problem, cost_class="ball")
+    assert exact.apprentice_value == pytest.approx(2 * unit.apprentice_value, abs=4e-8)
+
+
+def test_costs_may_come_with_their_set_and_solutions_are_short_to_read():
+    mdp, costs, rho = random_problem()
+    with_set = lfd.solve_cutting_plane(mdp, lfd.TableCosts(costs, 3, "ball"), rho)
+    np.testing.assert_array_equal(with_set.policy, lfd.solve_cutting_plane(mdp, costs, rho, cost_class="ball").policy)
+    assert repr(with_set).startswith("ExactSolution(status='optimal', oracle_calls=0, apprentice_value=")
+    assert "array" not in repr(with_set)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from l1_ball import L1Ball
 from strategies import mdps_with_costs, random_policy
 
 import lfd_gym as lfd
@@ -118,12 +119,14 @@ def grid_problem():
     ("argument", "value", "message"),
     [
         ("form", "both", "form must be one of"),
+        ("cost_class", L1Ball(), "cost_class must be the simplex for solve_linear_program"),
         ("cost_class", "ball", "cost_class must be the simplex for solve_linear_program"),
         ("method", "simplex", "method must be one of"),
         ("time_limit", 0.0, "time_limit must be positive"),
         ("cost_features", np.full((240, 5), 2.0), "cost_features must lie in"),
         ("cost_features", np.full((240, 5), np.nan), "cost_features must be finite"),
-        ("cost_features", np.zeros((239, 5)), "cost_features must have shape"),
+        ("cost_features", np.zeros((239, 5)), r"cost_features must have S\*A rows"),
+        ("cost_features", np.zeros((236, 5)), "cost_features must have shape"),
         ("expert_features", np.zeros(4), "expert_features must have shape"),
         ("expert_features", np.full(5, np.nan), "expert_features must be finite"),
         ("expert_features", np.full(5, 1.5), "expert_features must lie in"),

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from apprentice_oracle import apprentice
 from hypothesis import given, settings
+from l1_ball import L1Ball
 from problems import saddle_point_problems
 from scipy.optimize import linprog
 
@@ -129,6 +130,13 @@ def test_not_converging_is_said():
     assert solution.status == "iteration_limit"
     assert solution.n_iterations == 1
     assert solution.residual > 1e-3
+
+
+def test_sets_of_weights_that_it_does_not_know_are_refused():
+    with pytest.raises(
+        ValueError, match=r"weights in Simplex\(\) or Ball\(bound=1.0\) for this solver, got TableCosts"
+    ):
+        solve_primal_dual_hybrid(grid_problem(0, size=4, cost_class=L1Ball()))
 
 
 def test_same_problem_same_answer():

@@ -5,6 +5,7 @@ import pytest
 from apprentice_oracle import apprentice, flow_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from l1_ball import L1Ball
 from problems import random_point, saddle_point_problems
 from strategies import finite_mdps, mdps_with_costs
 
@@ -259,6 +260,26 @@ def test_costs_may_come_with_their_set():
         problem.check_point((np.full(4, 0.25), np.zeros(2), np.ones(3)))
     with pytest.raises(ValueError, match="value_weights must lie in Ball"):
         problem.check_point((np.full(4, 0.25), np.full(2, 9.0), np.zeros(3)))
+
+
+def test_the_residual_over_a_set_of_the_users_own():
+    """Over the l1 ball every cost counts with both signs, as over the simplex of twice as many costs."""
+    rng = np.random.default_rng(0)
+    mdp, costs, expert = two_state_mdp(), rng.uniform(-1, 1, (4, 3)), rng.uniform(-0.5, 0.5, 3)
+    theta, lam = rng.dirichlet(np.ones(4)), rng.uniform(-0.5, 0.5, 2)
+    w = rng.dirichlet(np.ones(6))
+    doubled = SaddlePointProblem.tabular(
+        mdp, np.hstack([costs, -costs]), np.concatenate([expert, -expert]), value_radius=3.0
+    )
+    problem = SaddlePointProblem.tabular(mdp, costs, expert, value_radius=3.0, cost_class=L1Ball())
+    point = problem.check_point((theta, lam, w[:3] - w[3:]))
+    np.testing.assert_allclose(
+        problem.saddle_point_residual(point), doubled.saddle_point_residual((theta, lam, w)), rtol=1e-12
+    )
+    radius = SaddlePointProblem.tabular(mdp, costs, expert, cost_class=L1Ball()).value_radius
+    for weights in (np.eye(3)[0], -np.eye(3)[1], w[:3] - w[3:]):
+        values = mdp.plan(costs @ weights).values
+        assert np.sqrt(2) * np.linalg.norm(values - values.mean()) <= radius + 1e-9
 
 
 def test_a_function_with_another_number_of_costs_is_refused():
