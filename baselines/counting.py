@@ -25,7 +25,7 @@ class TabularBC(Learner):
     """
 
     def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
-        """Count."""
+        """Count the actions of each state."""
         counts = action_counts(task)
         return LearningResult(
             TablePolicy(policy_from_occupancy(counts)), facts={"n_states_seen": int((counts.sum(axis=1) > 0).sum())}

@@ -98,7 +98,7 @@ class PlugIn(Learner):
     default_budget: ClassVar[int] = 1_000_000
 
     def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
-        """Estimate and solve."""
+        """Estimate the model with all of the budget, and solve it."""
         draws = max(1, budget // len(task.cost_table))
         expert = task.expert_features(self.truncation).values
         return _result(solve_plug_in(task.simulator, task.costs, expert, task.discount, draws, rng), uses_model=False)

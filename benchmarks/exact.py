@@ -26,8 +26,8 @@ import lfd_gym as lfd
 from lfd_gym.envs import gridworld_transitions
 from lfd_gym.envs.gridworld import random_state_costs
 from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem, ExactSolution
-from lfd_gym.solvers.highs import LinearProgramError, solve_with_hipo, solve_with_scipy
 from lfd_gym.solvers.exact.linear_program import certified_answer, primal_program
+from lfd_gym.solvers.highs import LinearProgramError, solve_with_hipo, solve_with_scipy
 
 TOLERANCE = 1e-8
 HIPO_BARS = {(16, 0.95): 2, (64, 0.95): 6, (128, 0.95): 7, (32, 0.99): 1, (64, 0.99): 2, (128, 0.99): 3}

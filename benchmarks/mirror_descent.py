@@ -14,11 +14,11 @@ import time
 import warnings
 from collections.abc import Callable
 from math import log
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from reference_mirror_descent import FreshDraws, ReplayedDraws, literal_mirror_descent
 from report_rows import Row, run_benchmark
 
 import lfd_gym as lfd
@@ -26,9 +26,6 @@ from lfd_gym.solvers.descent._kernels import DRAWS
 from lfd_gym.solvers.descent.finite_descent import FiniteDescent, FiniteOracle
 from lfd_gym.solvers.descent.gradient_norms import estimate_gradient_norms
 from lfd_gym.solvers.descent.step_sizes import StepSizes, paper_steps, practical_steps
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from reference_mirror_descent import FreshDraws, ReplayedDraws, literal_mirror_descent
 
 REFERENCE = "literal NumPy loop"
 DISCOUNT, RADIUS = 0.9, 33.0
@@ -40,7 +37,7 @@ def grid_problem(size: int) -> tuple[lfd.SaddlePointProblem, lfd.TabularModel]:
     mdp = lfd.FiniteMDP.from_env(env, discount=DISCOUNT)
     costs = env.unwrapped.cost_features
     problem = lfd.SaddlePointProblem(
-        cost_features=costs,
+        costs=lfd.TableCosts(costs, mdp.n_actions),
         expert_features=np.zeros(costs.shape[1]),
         occupancy_features=lfd.features.TabularOccupancyFeatures(mdp.n_states, mdp.n_actions),
         value_features=lfd.features.TabularValueFeatures(mdp.n_states),

@@ -1,6 +1,6 @@
 """Pictures of gridworlds: the cost of each cell, the agent, the arrows of a policy and the heat of an occupancy.
 
-Costs run from blue (−1, cheap) over white (0) to vermilion (+1, dear), a pair that colour-blind readers can tell apart.
+Costs run from blue (−1, cheap) over white (0) to vermilion (+1, costly), a pair that colour-blind readers can tell apart.
 The pictures are painted with NumPy alone; only the window of the ``human`` mode needs pygame.
 """
 
@@ -100,7 +100,7 @@ def render_text(
     policy: ArrayLike | None = None,
     occupancy: ArrayLike | None = None,
 ) -> str:
-    """Write an n-by-n gridworld as text: ``+`` dear, ``-`` cheap, ``.`` free, brackets around the agent.
+    """Write an n-by-n gridworld as text: ``+`` costly, ``-`` cheap, ``.`` free, brackets around the agent.
 
     A policy adds the arrow of each state's most probable action, an occupancy its share of the largest in tenths.
     """

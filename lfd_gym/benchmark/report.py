@@ -35,7 +35,7 @@ _SUMMARY_NOTE = (
 )
 _MAPS_NOTE = (
     "Arrows: the policy. The darker the square, the more often the state is visited. Blue states are cheap, orange "
-    "ones dear."
+    "ones costly."
 )
 
 

@@ -118,10 +118,10 @@ class Reproduce:
     """Repeat the paper's experiment, or see its statements at work."""
 
     what: Annotated[AnyExperiment, tyro.conf.arg(name="")]
-    """Which one."""
+    """The experiment."""
 
     def run(self) -> None:
-        """Do it."""
+        """Run the experiment."""
         self.what.run()
 
 

@@ -107,7 +107,7 @@ class FinitePolicy(Policy):
 
     @property
     def has_probabilities(self) -> bool:
-        """Yes."""
+        """True for every policy of this kind."""
         return True
 
     @abstractmethod
@@ -296,7 +296,7 @@ class PredictorPolicy(Policy):
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, Any]:
-        """Ask."""
+        """Forward to the predictor."""
         return self.predictor.predict(observation, state, episode_start, deterministic)
 
     def __repr__(self) -> str:
@@ -310,7 +310,7 @@ class FunctionPolicy(Policy):
         self.function = function
 
     def sample(self, observations: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Call."""
+        """Call the function; it draws, if it does, with a generator of its own."""
         return np.asarray(self.function(observations))
 
     def greedy(self, observations: NDArray[Any]) -> NDArray[Any]:

@@ -24,11 +24,11 @@ def test_cost_map_is_blue_white_and_vermilion():
     picture = render_grid([-1.0, 0.0, 1.0, 0.5], size=2)
     assert picture.shape == (80, 80, 3)
     assert picture.dtype == np.uint8
-    cheap, free, dear, half = (cell(picture, state, 2)[20, 20] for state in range(4))
+    cheap, free, costly, half = (cell(picture, state, 2)[20, 20] for state in range(4))
     assert cheap[2] > cheap[0] + 100  # blue over red
     assert (free > 240).all()
-    assert dear[0] > dear[2] + 100  # red over blue
-    np.testing.assert_allclose(half, (free + dear) / 2, atol=1)
+    assert costly[0] > costly[2] + 100  # red over blue
+    np.testing.assert_allclose(half, (free + costly) / 2, atol=1)
 
 
 def test_costs_of_pairs_are_averaged_and_large_costs_shrink_the_scale():

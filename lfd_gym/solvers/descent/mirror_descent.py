@@ -191,7 +191,7 @@ def solve_mirror_descent_many(
     >>> import lfd_gym as lfd
     >>> mdp = lfd.FiniteMDP(np.full((2, 2, 2), 0.5), initial_distribution=[0.5, 0.5], discount=0.5)
     >>> problem = lfd.SaddlePointProblem.tabular(mdp, np.eye(4)[:, :2], [0.25, 0.25])
-    >>> runs = lfd.solve_mirror_descent_many(
+    >>> runs = solve_mirror_descent_many(
     ...     problem, lfd.as_generative_model(mdp), 10_000, np.random.default_rng(0).spawn(3)
     ... )
     >>> len(runs), len({run.residual for run in runs})

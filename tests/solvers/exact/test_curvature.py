@@ -96,5 +96,5 @@ def test_forecasts_are_trusted_after_two_that_were_clearly_better_than_the_cuts(
     assert not trust
     trust.judge(forecast=1.0, cut_model=2.0, value=1.0)
     assert trust
-    trust.judge(forecast=1.0, cut_model=1.0, value=1.0)  # nothing to foretell
+    trust.judge(forecast=1.0, cut_model=1.0, value=1.0)  # nothing to predict
     assert not trust

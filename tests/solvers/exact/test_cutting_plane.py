@@ -12,9 +12,10 @@ from scipy.optimize import linprog, nnls
 from strategies import mdps_with_costs, random_policy
 
 import lfd_gym as lfd
-from lfd_gym import Ball, Box, ConvexSet, FiniteMDP, SaddlePointProblem, Simplex, one_hot
+from lfd_gym import Ball, Box, ConvexSet, FiniteMDP, SaddlePointProblem, Simplex
 from lfd_gym.envs import gridworld_transitions
 from lfd_gym.envs.gridworld import random_state_costs
+from lfd_gym.model.mdp import one_hot
 from lfd_gym.solvers.exact.cutting_plane import _Search
 from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem
 

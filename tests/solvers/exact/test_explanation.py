@@ -142,7 +142,7 @@ def test_an_expert_that_nothing_explains():
         ("cost_weights", [1.0], "cost_weights must have shape"),
         ("cost_weights", [np.nan, 1.0], "cost_weights must be finite"),
         ("cost_features", np.full((4, 2), 3.0), "cost_features must lie in"),
-        ("cost_features", np.zeros((3, 2)), r"cost_features must have S\*A rows"),
+        ("cost_features", np.zeros((3, 2)), r"cost_features must have shape"),
         ("cost_features", np.zeros((6, 2)), "cost_features must have shape"),
         ("cost_features", 0.5, "cost_features must have shape"),
         ("cost_class", "cube", "cost_class must be one of"),

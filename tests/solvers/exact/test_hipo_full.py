@@ -47,6 +47,6 @@ def test_a_missing_package_is_named(problem, monkeypatch):
 
 
 def test_time_limit_gives_no_policy(problem):
-    with pytest.raises(lfd.LinearProgramError) as caught:
+    with pytest.raises(lfd.solvers.highs.LinearProgramError) as caught:
         lfd.solve_linear_program(*problem, method="hipo", time_limit=1e-6)
     assert caught.value.status == "time_limit"

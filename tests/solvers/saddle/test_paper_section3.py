@@ -12,7 +12,8 @@ from scipy.optimize import linprog
 from strategies import mdps_with_costs, random_policy
 
 import lfd_gym as lfd
-from lfd_gym import FiniteMDP, policy_from_occupancy
+from lfd_gym import FiniteMDP
+from lfd_gym.model.mdp import policy_from_occupancy
 
 seeds = st.integers(0, 2**32 - 1)
 TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
