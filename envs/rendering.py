@@ -1,6 +1,6 @@
 """Pictures of gridworlds: the cost of each cell, the agent, the arrows of a policy and the heat of an occupancy.
 
-Costs run from blue (−1, cheap) over white (0) to vermilion (+1, costly), a pair that colour-blind readers can tell apart.
+Costs run from blue (−1, cheap) over white (0) to vermilion (+1, costly), which colour-blind readers can tell apart.
 The pictures are painted with NumPy alone; only the window of the ``human`` mode needs pygame.
 """
 
