@@ -41,7 +41,8 @@ def make_learner(name: str, **settings: Any) -> Learner:
     Parameters
     ----------
     name
-        One of `learner_names`.
+        One of `learner_names`; ``module:name`` imports the module that registers it first, as `gymnasium.make` does
+        with environments.
     **settings
         What to change in its settings, see ``docs/baselines.md``.
 
@@ -50,6 +51,9 @@ def make_learner(name: str, **settings: Any) -> Learner:
     >>> make_learner("tabular_bc")
     TabularBC()
     """
+    module, _, name = name.rpartition(":")
+    if module:
+        import_module(module)
     if name not in _LEARNERS:
         raise ValueError(f"there is no learner {name!r}; there are {', '.join(learner_names())}")
     factory = _LEARNERS[name]

@@ -14,7 +14,6 @@ import sys
 import warnings
 from dataclasses import asdict
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from tqdm import tqdm
 
 from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.evaluation import evaluate
-from lfd_gym.baselines import Learner, make_learner
+from lfd_gym.baselines import make_learner
 from lfd_gym.benchmark.engines import Engine
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
@@ -87,7 +86,8 @@ def _run_cell(cell: Cell) -> tuple[dict[str, Any], Policy]:
     if ":" not in cell.learner.name:
         _rehearse(cell.learner.name)
     task = cell_task(cell)
-    learned = learn(task, _make_learner(cell.learner), rng=cell.learner_stream(), budget=cell.learner.budget)
+    learner = make_learner(cell.learner.name, **cell.learner.settings).quiet()
+    learned = learn(task, learner, rng=cell.learner_stream(), budget=cell.learner.budget)
     policy = TablePolicy(policy_table(learned.policy, task.model))
     evaluation = evaluate(policy, task, resources=learned.resources)
     weights = learned.cost_weights
@@ -111,13 +111,6 @@ def _rehearse(name: str) -> None:
     learner = make_learner(name).quiet()
     budget = max(learner.default_budget // 100, 100) if learner.budget_unit else None
     learn(cell_task(tiny), learner, rng=tiny.learner_stream(), budget=budget)
-
-
-def _make_learner(spec: LearnerSpec) -> Learner:
-    module, _, name = spec.name.rpartition(":")
-    if module:
-        import_module(module)
-    return make_learner(name, **spec.settings).quiet()
 
 
 def _heading(cell: Cell, error: str) -> dict[str, Any]:

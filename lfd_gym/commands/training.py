@@ -36,7 +36,7 @@ class Train:
     env: str | None = None
     """What gymnasium.make takes; the environment that the demonstrations name if not given."""
     learner: str = "cutting_plane"
-    """A name in the registry of lfd_gym.baselines, e.g. cutting_plane, lpal, bc, gail."""
+    """A name in the registry of lfd_gym.baselines, e.g. cutting_plane, bc, gail; MODULE:NAME for one of your own."""
     budget: int | None = None
     """In the learner's own unit (planner calls, gradient steps, environment steps); its default if not given."""
     discount: float = 0.9
