@@ -7,8 +7,7 @@ from dataclasses import replace
 import gymnasium as gym
 import numpy as np
 
-from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.baselines.registry import make_learner
+from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
 from lfd_gym.model.generative_model import check_generator
 from lfd_gym.resources import measuring, peak_memory_mb
 from lfd_gym.task import Task

@@ -9,14 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-
-def check_space(name: str, space: gym.Space[Any]) -> None:
-    """Refuse spaces other than `Box` and `Discrete` from 0 on."""
-    if isinstance(space, gym.spaces.Discrete):
-        if space.start != 0:
-            raise ValueError(f"{name} must count from 0, got {space}")
-    elif not isinstance(space, gym.spaces.Box):
-        raise ValueError(f"{name} must be a Discrete or a Box space, got {space}")
+from lfd_gym.validation import check_space
 
 
 def space_to_data(name: str, space: gym.Space[Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:

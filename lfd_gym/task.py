@@ -124,8 +124,9 @@ class Task:
             demonstrations = as_demonstrations(given, self.observation_space, self.action_space)
         if len(demonstrations) == 0:
             raise ValueError("demonstrations must hold at least one trajectory")
+        in_a_box = isinstance(demonstrations.observation_space, gym.spaces.Box)
         has_states = not isinstance(self.env, gym.Env) or self.dynamics is not None
-        return over_states(demonstrations) if has_states else demonstrations
+        return over_states(demonstrations) if in_a_box and has_states else demonstrations
 
     def _checked_costs(self, name: str, costs: Costs | ArrayLike | CostFunction) -> Costs:
         if self.dynamics is not None:

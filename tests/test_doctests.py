@@ -39,4 +39,4 @@ def test_the_public_classes_have_examples():
     finder = doctest.DocTestFinder(exclude_empty=True)
     examples = [test for test in finder.find(lfd_gym.FiniteMDP, "FiniteMDP") if test.examples]
     assert examples
-    assert {"lfd_gym.model.mdp", "lfd_gym.envs.garnet", "lfd_gym.baselines.registry"} <= set(MODULES)
+    assert {"lfd_gym.model.mdp", "lfd_gym.envs.garnet", "lfd_gym.baselines.learner"} <= set(MODULES)

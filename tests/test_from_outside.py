@@ -6,7 +6,7 @@ import pytest
 from l1_ball import L1Ball
 
 import lfd_gym as lfd
-from lfd_gym.baselines import registry
+from lfd_gym.baselines import learner as registry
 from lfd_gym.benchmark import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec, ProcessEngine, run_benchmark
 from lfd_gym.benchmark.report import write_report
 from lfd_gym.benchmark.runner import run_cell

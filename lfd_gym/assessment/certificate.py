@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.sets import ConvexSet
 from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
 from lfd_gym.model.generative_model import GenerativeModel
@@ -65,24 +66,33 @@ class Certificate:
             return None
         return self.residual_bound + self.approximation.total
 
-    def __str__(self) -> str:
-        rows = [("cost distance to the expert", self.cost_distance, self.cost_distance_bound)]
+    def _heading(self) -> str:
+        return f"Certificate (probability {1 - self.delta:g}; {self.evidence})"
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """What was found, and how large it can be at most."""
+        rows = [("cost distance to the expert", f"{self.cost_distance:.4f}", f"{self.cost_distance_bound:.4f}")]
         if self.residual is not None and self.residual_bound is not None:
-            rows.append(("saddle-point residual", self.residual, self.residual_bound))
-        lines = [
-            f"Certificate (probability {1 - self.delta:g}; {self.evidence})",
-            f"{'':36}{'found':>10}{'at most':>12}",
-        ]
-        lines += [f"  {name:34}{found:10.4f}{bound:12.4f}" for name, found, bound in rows]
+            rows.append(("saddle-point residual", f"{self.residual:.4f}", f"{self.residual_bound:.4f}"))
         if self.approximation is not None:
             terms = self.approximation
             for name, error, factor in (
                 ("features: distance of occupancies", terms.occupancy_error, terms.occupancy_factor),
                 ("features: distance of values", terms.value_error, terms.value_factor),
             ):
-                lines.append(f"  {name:34}{error:10.4f}{error * factor:12.4f}  (times {factor:.4g})")
-            lines.append(f"  {'excess over the best policy':34}{'':10}{self.excess_bound:12.4f}")
+                rows.append((name, f"{error:.4f}", f"{error * factor:.4f}  (times {factor:.4g})"))
+            rows.append(("excess over the best policy", "", f"{self.excess_bound:.4f}"))
+        return rows
+
+    def __str__(self) -> str:
+        lines = [self._heading(), f"{'':36}{'found':>10}{'at most':>12}"]
+        for name, found, bound in self._rows():
+            number, _, remark = bound.partition("  ")
+            lines.append(f"  {name:34}{found:>10}{number:>12}" + (f"  {remark}" if remark else ""))
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return html_table(self._heading(), ("", "found", "at most"), self._rows())
 
 
 def certify(

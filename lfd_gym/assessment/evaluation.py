@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import CostClass
 from lfd_gym.demonstrations.estimation import CostEstimate
@@ -103,20 +104,27 @@ class Evaluation:
         plain: dict[str, Any] = _plain(self)
         return plain
 
-    def __str__(self) -> str:
+    def _heading(self) -> str:
         kind = "exact" if self.sampling is None else f"{self.sampling.n_rollouts} rollouts"
-        lines = [f"evaluation ({kind}, {'deterministic' if self.deterministic else 'stochastic'})"]
-        lines.append(f"  {'expected costs':20}" + " ".join(f"{cost:+.4f}" for cost in self.expected_costs))
+        return f"evaluation ({kind}, {'deterministic' if self.deterministic else 'stochastic'})"
+
+    def _rows(self) -> list[tuple[str, str]]:
+        rows = [("expected costs", " ".join(f"{cost:+.4f}" for cost in self.expected_costs))]
         for name in ("true_cost", "true_gap", "cost_distance", "normalised_score", "occupancy_distance", "agreement"):
             value = getattr(self, name)
-            if value is None:
-                continue
-            interval = getattr(self.sampling, name, None)
-            sure = "" if interval is None else f"  [{interval[0]:+.4f}, {interval[1]:+.4f}]"
-            lines.append(f"  {name.replace('_', ' '):20}{value:+.4f}{sure}")
+            if value is not None:
+                interval = getattr(self.sampling, name, None)
+                sure = "" if interval is None else f"  [{interval[0]:+.4f}, {interval[1]:+.4f}]"
+                rows.append((name.replace("_", " "), f"{value:+.4f}{sure}"))
         if self.resources is not None:
-            lines.append(f"  {'learned from':20}{self.resources}")
-        return "\n".join(lines)
+            rows.append(("learned from", str(self.resources)))
+        return rows
+
+    def __str__(self) -> str:
+        return "\n".join([self._heading(), *(f"  {name:20}{value}" for name, value in self._rows())])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._heading(), ("", "value"), self._rows())
 
 
 def evaluate(

@@ -15,8 +15,14 @@ from numpy.typing import NDArray
 from lfd_gym.demonstrations.columns import read_only
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.provenance import Provenance
-from lfd_gym.demonstrations.rollouts import draw_actions, play, progress_bar, table_blocks, tabulated
-from lfd_gym.demonstrations.trajectory_recorder import TrajectoryRecorder
+from lfd_gym.demonstrations.rollouts import (
+    TrajectoryRecorder,
+    draw_actions,
+    play,
+    progress_bar,
+    table_blocks,
+    tabulated,
+)
 from lfd_gym.envs.tabular import FiniteEnv
 from lfd_gym.envs.vector import FiniteVectorEnv
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel

@@ -78,7 +78,7 @@ def _from_steps(steps: Any, observation_space: gym.Space[Any], action_space: gym
 def over_states(demonstrations: Demonstrations) -> Demonstrations:
     """Return demonstrations over states instead of their one-hot vectors; others as they are."""
     space = demonstrations.observation_space
-    if not isinstance(space, gym.spaces.Box) or space.shape is None or len(space.shape) != 1:
+    if space.shape is None or len(space.shape) != 1:
         return demonstrations
     observations = demonstrations.observations
     if not (((observations == 0) | (observations == 1)).all() and (observations.sum(axis=1) == 1).all()):

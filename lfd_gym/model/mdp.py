@@ -24,9 +24,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from lfd_gym.model import planning
-from lfd_gym.model.dynamics import FiniteDynamics
+from lfd_gym.model.dynamics import FiniteDynamics, TransitionTable
 from lfd_gym.model.planning import Plan
-from lfd_gym.model.transitions import TransitionTable
 from lfd_gym.validation import FloatArray, IntArray, discount_factor, distribution, finite_array, policy_array
 
 

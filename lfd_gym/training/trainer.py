@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lfd_gym.assessment.certificate import Certificate, certify
-from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.baselines.registry import make_learner
+from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import CostClass
 from lfd_gym.demonstrations.estimation import CostEstimate, Truncation

@@ -264,8 +264,9 @@ def test_certificates_of_a_continuous_model_with_an_end():
 
 def test_it_prints_as_a_short_table():
     problem, rng = small_problem(8)
-    text = str(certify_saddle_point(problem, random_point(problem, rng), expert_radius=lambda delta: 0.01, delta=0.05))
-    lines = text.splitlines()
+    point = random_point(problem, rng)
+    certificate = certify_saddle_point(problem, point, expert_radius=lambda delta: 0.01, delta=0.05)
+    lines = str(certificate).splitlines()
     assert lines[0] == "Certificate (probability 0.95; known model)"
     assert [line.split("  ")[1] for line in lines[2:]] == [
         "cost distance to the expert",
@@ -275,6 +276,9 @@ def test_it_prints_as_a_short_table():
         "excess over the best policy",
     ]
     assert max(len(line) for line in lines) < 90
+    shown = certificate._repr_html_()
+    assert shown.count("<tr>") == len(lines) - 1
+    assert "excess over the best policy" in shown
 
 
 @pytest.mark.parametrize("arguments", [{"n_samples": 0, "n_per_column": 2}, {"n_samples": 1, "n_per_column": 1}])

@@ -244,6 +244,7 @@ def test_results_are_json_and_print(two_rooms):
     assert "true gap" in str(evaluation)
     assert "stochastic" in str(evaluation)
     assert "10 demonstrations, 5 env steps, " in str(evaluation)
+    assert "<td>true gap</td>" in evaluation._repr_html_()
 
 
 def test_sampling_rows_never_draws_impossible_actions():

@@ -154,7 +154,7 @@ def test_registry():
 
 
 def test_other_learners_can_be_registered(task, monkeypatch):
-    from lfd_gym.baselines import registry
+    from lfd_gym.baselines import learner as registry
 
     monkeypatch.setattr(registry, "_LEARNERS", dict(registry._LEARNERS))
 
@@ -190,7 +190,7 @@ def test_length_of_play(task):
 
 
 def test_no_learner_sees_the_true_cost_or_an_expert_it_does_not_ask(task, monkeypatch):
-    from lfd_gym.baselines import registry
+    from lfd_gym.baselines import learner as registry
 
     monkeypatch.setattr(registry, "_LEARNERS", dict(registry._LEARNERS))
     seen = []

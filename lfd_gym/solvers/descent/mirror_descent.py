@@ -17,7 +17,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -82,10 +82,22 @@ class _Options:
     anytime: bool
     batch_size: int
     tolerance: float
-    checkpoint: Path | None
-    checkpoint_seconds: float
-    progress: bool
-    on_residual: Callable[[int, float], None] | None
+    checkpoint: Path | None = None
+    checkpoint_seconds: float = 300.0
+    progress: bool = False
+
+    def __post_init__(self) -> None:
+        check_schedule("schedule", self.schedule)
+        for name in ("n_iterations", "batch_size"):
+            size = check_size(name, getattr(self, name))
+            if size < 1:
+                raise ValueError(f"{name} must be at least 1, got {size}")
+            object.__setattr__(self, name, size)
+        for name in ("tolerance", "checkpoint_seconds"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, got {getattr(self, name)}")
+        if self.checkpoint is not None and not self.checkpoint.parent.is_dir():
+            raise ValueError(f"checkpoint must be a file in a folder that exists, got {self.checkpoint}")
 
 
 def solve_mirror_descent(
@@ -101,7 +113,6 @@ def solve_mirror_descent(
     checkpoint: str | Path | None = None,
     checkpoint_seconds: float = 300.0,
     progress: bool = True,
-    on_residual: Callable[[int, float], None] | None = None,
 ) -> MirrorDescentSolution:
     """Run Algorithm 1 on ``problem`` with draws of ``model``.
 
@@ -133,8 +144,6 @@ def solve_mirror_descent(
         Seconds between checkpoints.
     progress
         Show a progress bar with the last residual for runs of more than a second.
-    on_residual
-        Called with the iteration and the residual each time that one is computed on the way (known models).
 
     Examples
     --------
@@ -152,9 +161,8 @@ def solve_mirror_descent(
     >>> solution.policy[0].round(1)  # the expert leaves state 0
     array([0., 1.])
     """
-    options = _check_options(
-        n_iterations, schedule, anytime, batch_size, tolerance, checkpoint, checkpoint_seconds, progress, on_residual
-    )
+    path = None if checkpoint is None else Path(checkpoint)
+    options = _Options(n_iterations, schedule, anytime, batch_size, tolerance, path, checkpoint_seconds, progress)
     check_generator("rng", rng)
     return _solve(problem, model, _finite_oracle(problem, model), rng, options)
 
@@ -197,47 +205,12 @@ def solve_mirror_descent_many(
     >>> len(runs), len({run.residual for run in runs})
     (3, 3)
     """
-    options = _check_options(n_iterations, schedule, anytime, batch_size, tolerance, None, 300.0, False, None)
+    options = _Options(n_iterations, schedule, anytime, batch_size, tolerance)
     for rng in rngs:
         check_generator("rngs", rng)
     oracle = _finite_oracle(problem, model)
     with ThreadPoolExecutor((max_workers or os.cpu_count()) if oracle is not None else 1) as pool:
         return list(pool.map(lambda rng: _solve(problem, model, oracle, rng, options), rngs))
-
-
-def _check_options(
-    n_iterations: int,
-    schedule: Schedule,
-    anytime: bool,
-    batch_size: int,
-    tolerance: float,
-    checkpoint: str | Path | None,
-    checkpoint_seconds: float,
-    progress: bool,
-    on_residual: Callable[[int, float], None] | None,
-) -> _Options:
-    check_schedule("schedule", schedule)
-    for name, value in (("n_iterations", n_iterations), ("batch_size", batch_size)):
-        if check_size(name, value) < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
-    if not tolerance >= 0:
-        raise ValueError(f"tolerance must not be negative, got {tolerance}")
-    if not checkpoint_seconds >= 0:
-        raise ValueError(f"checkpoint_seconds must not be negative, got {checkpoint_seconds}")
-    path = None if checkpoint is None else Path(checkpoint)
-    if path is not None and not path.parent.is_dir():
-        raise ValueError(f"checkpoint must be a file in a folder that exists, got {path}")
-    return _Options(
-        n_iterations=int(n_iterations),
-        schedule=schedule,
-        anytime=bool(anytime),
-        batch_size=int(batch_size),
-        tolerance=tolerance,
-        checkpoint=path,
-        checkpoint_seconds=checkpoint_seconds,
-        progress=progress,
-        on_residual=on_residual,
-    )
 
 
 def _finite_oracle(problem: SaddlePointProblem, model: GenerativeModel) -> FiniteOracle | None:
@@ -338,8 +311,6 @@ def _iterate(run: DescentRun, options: _Options, signals: list[int], save: Any) 
             piece = max(1, min(int(done * _SECONDS_BETWEEN_LOOKS / max(now - begun, 1e-9)), 4 * piece))
             if len(run.history) > looks:
                 bar.set_postfix(residual=f"{run.history[-1][1]:.3g}", refresh=False)
-                if options.on_residual is not None:
-                    options.on_residual(*run.history[-1])
             bar.update(done)
             if now - saved > options.checkpoint_seconds:
                 save()
