@@ -70,7 +70,7 @@ class Certificate:
         return f"Certificate (probability {1 - self.delta:g}; {self.evidence})"
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        """What was found, and how large it can be at most."""
+        """Return what was found, and how large it can be at most."""
         rows = [("cost distance to the expert", f"{self.cost_distance:.4f}", f"{self.cost_distance_bound:.4f}")]
         if self.residual is not None and self.residual_bound is not None:
             rows.append(("saddle-point residual", f"{self.residual:.4f}", f"{self.residual_bound:.4f}"))
