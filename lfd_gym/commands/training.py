@@ -35,8 +35,9 @@ class Train:
     """The folder to write."""
     env: str | None = None
     """What gymnasium.make takes; the environment that the demonstrations name if not given."""
-    learner: str = "cutting_plane"
-    """A name in the registry of lfd_gym.baselines, e.g. cutting_plane, bc, gail; MODULE:NAME for one of your own."""
+    learner: str | None = None
+    """A name in the registry of lfd_gym.baselines, e.g. cutting_plane, bc, gail; MODULE:NAME for one of your own. If not
+    given, the best that the environment allows."""
     budget: int | None = None
     """In the learner's own unit (planner calls, gradient steps, environment steps); its default if not given."""
     discount: float = 0.9
@@ -64,11 +65,15 @@ class Train:
 
     def _learn(self, env_id: str, demonstrations: Demonstrations) -> None:
         log = RunLog()
-        learner = make_learner(self.learner, **parse_kwargs(self.settings))
+        settings = parse_kwargs(self.settings)
+        if settings and self.learner is None:
+            raise ValueError("--settings are those of a learner: --learner must be given")
+        learner = None if self.learner is None else make_learner(self.learner, **settings)
         task = make_task(env_id, self.env_kwargs, self.discount, self.cost_features, demonstrations)
-        log.write(f"{self.learner} on {env_id}: {demonstrations}")
+        log.write(f"{env_id}: {demonstrations}")
         result = learn(task, learner, rng=np.random.default_rng(self.seed), budget=self.budget)
-        log.write(f"learned in {result.resources.wall_seconds:.2f} s")
+        why = f" ({result.reason})" if result.reason else ""
+        log.write(f"{result.learner}{why} learned in {result.resources.wall_seconds:.2f} s")
         metrics: dict[str, Any] = {"resources": result.resources.to_dict(), "facts": dict(result.facts)}
         certificate = None
         if task.access == "model":
@@ -83,7 +88,7 @@ class Train:
         log.write(f"written to {self.out}")
         write_run(
             self.out,
-            config=self._config(),
+            config={**self._config(), "learner": self.learner or result.learner},
             policy=result.policy,
             cost_weights=result.cost_weights,
             certificate=certificate,

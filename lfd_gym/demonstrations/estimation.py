@@ -28,6 +28,7 @@ number of features that the statement is about at once:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -52,7 +53,7 @@ _CUT_SHARE = 0.1
 _BLOCK = 100_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CostEstimate:
     """Expected costs, one for each feature, estimated or exact.
 
@@ -89,6 +90,10 @@ class CostEstimate:
     def exactly(cls, values: FloatArray, discount: float) -> CostEstimate:
         """Return values that are known, not estimated."""
         return cls(values, np.empty((0, values.size)), np.empty(0), discount, exact=True)
+
+    def __repr__(self) -> str:
+        source = "exact" if self.exact else f"{self.n_trajectories} trajectories"
+        return f"CostEstimate({np.array2string(self.values, precision=4, threshold=8)}, {source})"
 
     @property
     def n_trajectories(self) -> int:
@@ -228,28 +233,18 @@ def sampled_costs(
     rng: np.random.Generator,
 ) -> CostEstimate:
     """Estimate the expected costs of ``policy`` by rollouts in ``model``; only their sums are kept."""
+    sums = _Sums(n_rollouts, costs, discount)
     table = tabulated(policy, model, n_rollouts * horizon)
     if table is not None and costs.table is not None:
         assert isinstance(model, TabularModel)
-        returns, lengths, ended = [], [], []
-        for observations, actions, block in table_blocks(model, table, n_rollouts, horizon, rng):
-            offsets = np.concatenate([[0], np.cumsum(block)])
-            before = np.arange(actions.size) + np.repeat(np.arange(block.size), block)
-            rows = observations[before] * model.n_actions + actions
-            returns.append(discounted_sums(np.ascontiguousarray(costs.table), rows, offsets, discount))
-            lengths.append(block)
-            ended.append(observations[offsets[1:] + np.arange(block.size)] == model.absorbing_state)
-        heard = _Sums(n_rollouts, costs, discount)
-        heard.returns, heard.lengths = np.concatenate(returns), np.concatenate(lengths)
-        heard.terminated = np.concatenate(ended)
+        sums.add_blocks(model, table_blocks(model, table, n_rollouts, horizon, rng))
     else:
-        heard = _Sums(n_rollouts, costs, discount)
-        play(model, policy, n_rollouts, horizon, rng, heard)
-    if heard.returns is None:
+        play(model, policy, n_rollouts, horizon, rng, sums)
+    if sums.returns is None:
         raise ValueError("every rollout starts in the absorbing state: there is nothing to evaluate")
-    unseen = np.where(heard.terminated, 0.0, discount**heard.lengths)
-    values = heard.returns.mean(axis=0)
-    return CostEstimate(values, heard.returns, unseen, discount, "paper", horizon, int(heard.lengths.sum()))
+    unseen = np.where(sums.terminated, 0.0, discount**sums.lengths)
+    values = sums.returns.mean(axis=0)
+    return CostEstimate(values, sums.returns, unseen, discount, "paper", horizon, int(sums.lengths.sum()))
 
 
 class _Sums:
@@ -274,6 +269,21 @@ class _Sums:
     ) -> None:
         self.lengths[who] = length
         self.terminated[who] = terminated
+
+    def add_blocks(self, model: TabularModel, blocks: Iterable[tuple[IntArray, IntArray, IntArray]]) -> None:
+        """Take in whole rollouts of a finite model: flat observations, actions, and lengths."""
+        costs = np.ascontiguousarray(self._costs.table)
+        self.returns = np.empty((self.lengths.size, costs.shape[1]))
+        first = 0
+        for observations, actions, lengths in blocks:
+            who = slice(first, first + lengths.size)
+            offsets = np.concatenate([[0], np.cumsum(lengths)])
+            before = np.arange(actions.size) + np.repeat(np.arange(lengths.size), lengths)
+            rows = observations[before] * model.n_actions + actions
+            self.returns[who] = discounted_sums(costs, rows, offsets, self._discount)
+            self.lengths[who] = lengths
+            self.terminated[who] = observations[offsets[1:] + np.arange(lengths.size)] == model.absorbing_state
+            first = who.stop
 
 
 def horizon_for(discount: float, tail: float) -> int:

@@ -40,7 +40,7 @@ def test_train_writes_a_folder_that_evaluate_reads(demonstrations, tmp_path, cap
     certificate = json.loads((out / "certificate.json").read_text())
     assert metrics["evaluation"]["cost_distance"] <= certificate["cost_distance_bound"]
     assert sum(json.loads((out / "weights.json").read_text())["cost_weights"]) == pytest.approx(1.0)
-    assert "cutting_plane on" in (out / "log.txt").read_text()
+    assert "cutting_plane (the model is known: the exact apprentice) learned in" in (out / "log.txt").read_text()
 
     table = tmp_path / "evaluation.json"
     Evaluate(source=out, out=table).run()
@@ -98,6 +98,8 @@ def test_folders_are_not_overwritten_by_accident(demonstrations, tmp_path):
 
 def test_a_failed_run_leaves_nothing(demonstrations, tmp_path):
     with pytest.raises(ValueError, match="has no setting"):
+        Train(env=ENV, demonstrations=demonstrations, out=tmp_path / "run", learner="mwal", settings=("speed=1",)).run()
+    with pytest.raises(ValueError, match="--learner must be given"):
         Train(env=ENV, demonstrations=demonstrations, out=tmp_path / "run", settings=("speed=1",)).run()
     assert not (tmp_path / "run").exists()
 
