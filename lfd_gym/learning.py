@@ -53,8 +53,9 @@ def learn(
         raise ValueError("task must have demonstrations to learn from")
     task.needs(learner.needs, learner.name)
     amount = _budget(learner, task, budget)
+    shown = task.for_learner(learner.asks_expert)
     with measuring() as time:
-        result = learner.learn(task.for_learner(learner.asks_expert), amount, rng)
+        result = learner.learn(shown, amount, rng)
     resources = replace(
         result.resources,
         n_demonstrations=len(task.demonstrations),

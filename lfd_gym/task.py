@@ -12,7 +12,8 @@ Each implies those below it.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -67,7 +68,8 @@ class Task:
         `lfd_gym.envs.env_costs.own_costs`; None where it has none.
     true_cost
         What the expert pays: (S·A,), or a function (observations, actions) → (n,). For evaluation only, no learner sees
-        it. If not given, minus the reward of a tabular environment, scaled to [−1, 1].
+        it. If not given, minus the reward of a tabular environment, scaled to [−1, 1]. It is kept as `Costs` of one
+        column.
     expert
         The expert's policy, for evaluation, and for learners that say that they ask the expert.
 
@@ -285,8 +287,9 @@ class Task:
 
     def for_learner(self, asks_expert: bool) -> Task:
         """Return what a learner may see: not the true cost, and the expert only if it says that it asks it."""
-        hidden = replace(self, expert=self.expert if asks_expert else None)
+        hidden = copy(self)  # with the model and the simulator, if they have been built
         hidden._set("true_cost", None)
+        hidden._set("expert", self.expert if asks_expert else None)
         return hidden
 
     def __repr__(self) -> str:

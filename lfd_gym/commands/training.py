@@ -36,8 +36,8 @@ class Train:
     env: str | None = None
     """What gymnasium.make takes; the environment that the demonstrations name if not given."""
     learner: str | None = None
-    """A name in the registry of lfd_gym.baselines, e.g. cutting_plane, bc, gail; MODULE:NAME for one of your own. If not
-    given, the best that the environment allows."""
+    """A name in the registry of lfd_gym.baselines, e.g. cutting_plane, bc, gail; MODULE:NAME for one of your own. By
+    default the best that the environment allows."""
     budget: int | None = None
     """In the learner's own unit (planner calls, gradient steps, environment steps); its default if not given."""
     discount: float = 0.9
