@@ -31,4 +31,4 @@ class Random(Learner):
 
     def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Return the uniform distribution over actions."""
-        return LearningResult(UniformPolicy(task.action_space))
+        return LearningResult(UniformPolicy(task.action_space, task.observation_space))

@@ -53,6 +53,13 @@ def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
     return np.array(costs + [0.0] * (n_actions * ends))
 
 
+def true_cost(env: gym.Env[Any, Any]) -> FloatArray | None:
+    """Return `reward_cost` scaled to [−1, 1], or None if the environment has no table of rewards."""
+    source: Any = env.unwrapped
+    has_rewards = hasattr(source, "P") or (hasattr(source, "transitions") and hasattr(source, "cost_features"))
+    return normalise_costs(reward_cost(env)) if has_rewards and FiniteDynamics.known_of(env) else None
+
+
 def own_costs(env: gym.Env[Any, Any]) -> Costs | FloatArray | None:
     """Return the costs that an environment comes with, or None if it has none.
 

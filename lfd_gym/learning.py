@@ -9,6 +9,7 @@ import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
 from lfd_gym.model.generative_model import check_generator
+from lfd_gym.policies.policy import Policy, TablePolicy, policy_table
 from lfd_gym.resources import measuring, peak_memory_mb
 from lfd_gym.task import Task
 
@@ -63,7 +64,8 @@ def learn(
         cpu_seconds=time.cpu_seconds,
         peak_memory_mb=peak_memory_mb(),
     )
-    return replace(result, resources=resources, learner=learner.name, reason=reason)
+    policy = _over_observations(result.policy, task)
+    return replace(result, policy=policy, resources=resources, learner=learner.name, reason=reason)
 
 
 def best_learner(task: Task) -> tuple[str, str]:
@@ -74,6 +76,20 @@ def best_learner(task: Task) -> tuple[str, str]:
     if has_table and task.access == "simulator" and isinstance(task.simulator.state_space, gym.spaces.Discrete):
         return "plug_in", "the simulator has finitely many states: the exact apprentice on an estimated model"
     return "bc", "there is no finite model with costs: behavioural cloning, which needs the demonstrations only"
+
+
+def _over_observations(policy: Policy, task: Task) -> Policy:
+    """Turn a policy over the states of a known model into one over what its environment shows, be it one-hot vectors.
+
+    The absorbing state, which a model may have beside them, is never seen.
+    """
+    seen = task.observation_space
+    if task.dynamics is None or not isinstance(task.env, gym.Env) or policy.observation_space == seen:
+        return policy
+    if not (isinstance(policy, TablePolicy) or isinstance(seen, gym.spaces.Box)):
+        return policy
+    n_seen = int(seen.n) if isinstance(seen, gym.spaces.Discrete) else (seen.shape or (0,))[0]
+    return TablePolicy(policy_table(policy, task.dynamics)[:n_seen], seen)
 
 
 def _budget(learner: Learner, task: Task, budget: int | None) -> int:

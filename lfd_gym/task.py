@@ -32,7 +32,7 @@ from lfd_gym.demonstrations.estimation import (
 )
 from lfd_gym.demonstrations.forms import as_demonstrations, over_states
 from lfd_gym.envs.adapters import as_generative_model
-from lfd_gym.envs.env_costs import own_costs, reward_cost
+from lfd_gym.envs.env_costs import own_costs, true_cost
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
@@ -72,6 +72,8 @@ class Task:
         column.
     expert
         The expert's policy, for evaluation, and for learners that say that they ask the expert.
+    for_learning
+        Whether this is what a learner is shown: then there is no true cost, whatever the environment knows.
 
     Examples
     --------
@@ -93,6 +95,7 @@ class Task:
     costs: Any = None
     true_cost: Any = None
     expert: PolicyLike | None = None
+    for_learning: bool = False
 
     def __post_init__(self) -> None:
         known = self.env.discount if isinstance(self.env, FiniteMDP) else None
@@ -103,17 +106,20 @@ class Task:
         if known is not None and discount != known:
             raise ValueError(f"discount must be that of the mdp, {known}, got {discount}")
         self._set("discount", discount)
+        if self.env is None and self.demonstrations is None:
+            raise ValueError("demonstrations must be given where there is no env")
         if self.demonstrations is not None:
             self._set("demonstrations", self._checked_demonstrations(self.demonstrations))
         if self.costs is None and isinstance(self.env, gym.Env):
             self._set("costs", own_costs(self.env))
         if self.costs is not None:
             self._set("costs", self._checked_costs("costs", self.costs))
-        if self.true_cost is None and isinstance(self.env, gym.Env) and self.dynamics is not None:
-            cost = reward_cost(self.env)
-            self._set("true_cost", cost / max(1.0, float(np.abs(cost).max(initial=0.0))))
+        if self.true_cost is None and isinstance(self.env, gym.Env) and not self.for_learning:
+            self._set("true_cost", true_cost(self.env))
         if self.true_cost is not None:
             self._set("true_cost", self._checked_costs("true_cost", _one_column(self.true_cost)))
+            if self.true_cost.n_costs not in (None, 1):
+                raise ValueError(f"true_cost must be one cost, got {self.true_cost}")
 
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -134,7 +140,16 @@ class Task:
         if self.dynamics is not None:
             return model_costs(name, costs, self.dynamics)
         actions = self.action_space
-        return as_costs(name, costs, int(actions.n) if isinstance(actions, gym.spaces.Discrete) else None)
+        found = as_costs(name, costs, int(actions.n) if isinstance(actions, gym.spaces.Discrete) else None)
+        states = None if self.env is None else getattr(self._simulator, "state_space", None)
+        if isinstance(found, TableCosts) and isinstance(states, gym.spaces.Discrete):
+            n_pairs = int(states.n) * found.n_actions
+            if len(found.table) not in (
+                n_pairs,
+                n_pairs - found.n_actions,
+            ):  # the end, the last state, may be missing
+                raise ValueError(f"{name} must have shape ({n_pairs}, any), got {found.table.shape}")
+        return found
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -265,9 +280,12 @@ class Task:
         self.needs("simulator", "estimating expected costs")
         if rng is None:
             raise ValueError("rng must be given: the expected costs are estimated by rollouts")
-        if n_rollouts < 1:
-            raise ValueError(f"n_rollouts must be at least 1, got {n_rollouts}")
-        costs.check_ends("costs", self.simulator)
+        for count, value in (("n_rollouts", n_rollouts), ("horizon", horizon)):
+            if value is not None and value < 1:
+                raise ValueError(f"{count} must be at least 1, got {value}")
+        for name in ("costs", "true_cost"):
+            if getattr(self, name) is not None:
+                getattr(self, name).check_ends(name, self.simulator)
         return sampled_costs(
             as_policy(policy, deterministic=deterministic),
             self.simulator,
@@ -282,12 +300,15 @@ class Task:
         """Return the costs and the true cost side by side, whatever is known of them."""
         parts = [part for part in (self.costs, self.true_cost) if part is not None]
         if all(isinstance(part, TableCosts) for part in parts):
-            return TableCosts(np.hstack([part.table for part in parts]), parts[0].n_actions, name="costs")
+            n_pairs = max(len(part.table) for part in parts)
+            tables = [np.pad(part.table, ((0, n_pairs - len(part.table)), (0, 0))) for part in parts]  # the end is free
+            return TableCosts(np.hstack(tables), parts[0].n_actions, name="costs")
         return FunctionCosts(lambda seen, done: np.hstack([part.rows(seen, done) for part in parts]))
 
     def for_learner(self, asks_expert: bool) -> Task:
         """Return what a learner may see: not the true cost, and the expert only if it says that it asks it."""
         hidden = copy(self)  # with the model and the simulator, if they have been built
+        hidden._set("for_learning", True)
         hidden._set("true_cost", None)
         hidden._set("expert", self.expert if asks_expert else None)
         return hidden

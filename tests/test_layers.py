@@ -7,8 +7,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LAYERS = (
-    {"_jit", "files", "resources", "spaces", "validation"},
-    {"_splitmix"},
+    {"_jit", "files", "resources", "validation"},
+    {"_splitmix", "spaces"},
     {"model"},
     {"costs", "policies"},
     {"envs", "features"},

@@ -1,5 +1,7 @@
 """The one description of what is to be learned: what it knows, what it refuses, and expected costs."""
 
+from dataclasses import replace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -100,12 +102,13 @@ def test_rollouts_of_a_continuous_simulator():
         ({"discount": 0.9, "costs": np.zeros((3, 1))}, r"costs must have shape \(64, any\), got \(3, 1\)"),
         ({"discount": 0.9, "true_cost": np.full(64, 2.0)}, r"true_cost must lie in \[-1, 1\]"),
         ({"discount": 0.9, "true_cost": np.zeros(3)}, r"true_cost must have shape \(64, any\)"),
+        ({"discount": 0.9, "env": None}, "demonstrations must be given where there is no env"),
         ({"discount": 0.9, "demonstrations": []}, "demonstrations must hold at least one trajectory"),
     ],
 )
 def test_bad_input_is_named(grid, settings, message):
     with pytest.raises(ValueError, match=message):
-        lfd.Task(grid[0], **settings)
+        lfd.Task(**{"env": grid[0]} | settings)
 
 
 def test_logged_data_only(grid):
@@ -127,3 +130,85 @@ def test_the_true_cost_of_an_environment_is_its_reward(grid):
     cliff = max(name for name in gym.registry if name.startswith("CliffWalking-v"))
     costs = lfd.Task(gym.make(cliff), discount=0.9).true_cost.table
     assert np.abs(costs).max() == 1.0
+
+
+def test_tables_of_another_size_are_refused_before_a_kernel_reads_them(grid):
+    model, costs = lfd.as_generative_model(grid[0]), grid[0].unwrapped.cost_features
+    with pytest.raises(ValueError, match=r"costs must have shape \(64, any\), got \(40, 5\)"):
+        lfd.Task(model, discount=0.9, costs=costs[:40])
+    with pytest.raises(ValueError, match=r"true_cost must have shape \(64, any\), got \(8, 1\)"):
+        lfd.Task(model, discount=0.9, costs=costs, true_cost=np.zeros(8))
+    with pytest.raises(ValueError, match="true_cost must be one cost"):
+        lfd.Task(model, discount=0.9, costs=costs, true_cost=lfd.TableCosts(costs, 4))
+
+
+def test_a_table_of_transitions_without_rewards_is_enough(grid):
+    """There is no true cost then; costs may be given, or be the environment's own."""
+
+    class Silent(gym.Env):
+        observation_space, action_space = gym.spaces.Discrete(16), gym.spaces.Discrete(4)
+        transitions, initial_distribution = grid[0].unwrapped.transitions, np.full(16, 1 / 16)
+
+    task = lfd.Task(Silent(), grid[2], discount=0.9, costs=grid[0].unwrapped.cost_features)
+    assert task.true_cost is None
+    assert lfd.learn(task, rng=np.random.default_rng(0)).learner == "cutting_plane"
+    evaluation = lfd.evaluate(grid[1], task)
+    assert evaluation.true_gap is None
+    assert not evaluation.exact  # the expert's costs are an estimate
+    assert evaluation.n_expert_demonstrations == 6
+    assert "estimated from 6 demonstrations" in str(evaluation)
+    own = Silent()
+    own.costs = lfd.TableCosts(grid[0].unwrapped.cost_features, 4, "ball")
+    assert lfd.Task(own, grid[2], discount=0.9).costs is own.costs
+
+
+@pytest.mark.parametrize("name", ["cutting_plane", "tabular_bc", "random"])
+def test_policies_fit_what_the_environment_shows(grid, name):
+    """Under one-hot observations too: one observation, one action."""
+    env = gym.wrappers.FlattenObservation(grid[0])
+    result = lfd.learn(lfd.Task(env, grid[2], discount=0.9), name, rng=np.random.default_rng(0))
+    assert result.policy.observation_space == env.observation_space
+    observation, _ = env.reset(seed=0)
+    assert np.shape(result.policy.predict(observation)[0]) == ()
+    assert np.shape(result.policy.predict(np.stack([observation] * 3))[0]) == (3,)
+    lake = gym.make("FrozenLake-v1")
+    demos = lfd.collect(lake, np.full((16, 4), 0.25), 5, 20, np.random.default_rng(0))
+    learned = lfd.learn(lfd.Task(lake, demos, discount=0.9), name, rng=np.random.default_rng(0))
+    assert learned.policy.observation_space == lake.observation_space
+
+
+def test_the_true_cost_stays_hidden_from_learners(grid):
+    shown = lfd.Task(grid[0], grid[2], discount=0.9, expert=grid[1]).for_learner(asks_expert=False)
+    for task in (shown, replace(shown, discount=0.8)):
+        assert task.true_cost is None
+        assert task.expert is None
+
+
+def test_the_end_is_free_for_every_part():
+    """A function beside a table must not switch off the check of the table."""
+    env = gym.make("FrozenLake-v1")
+    costs = np.zeros((68, 1))
+    costs[-1] = 1.0
+    task = lfd.Task(lfd.as_generative_model(env), discount=0.9, costs=costs, true_cost=lambda seen, done: 0 * seen)
+    with pytest.raises(ValueError, match="costs must be zero in the absorbing state 16"):
+        lfd.evaluate(np.full((16, 4), 0.25), task, rng=np.random.default_rng(0), n_rollouts=5)
+    short = lfd.Task(task.env, discount=0.9, costs=np.ones((64, 1)), true_cost=np.zeros(68))
+    assert lfd.evaluate(np.full((16, 4), 0.25), short, rng=np.random.default_rng(0), n_rollouts=5).true_cost == 0.0
+
+
+def test_intervals_allow_for_an_expert_that_is_only_estimated(grid):
+    """Forty sets of three short demonstrations: the interval of the distance holds the truth as often as it says."""
+    env, expert, _ = grid
+    model, costs = lfd.as_generative_model(env), env.unwrapped.cost_features
+    policy = np.full((16, 4), 0.25)
+    truth = lfd.evaluate(policy, lfd.Task(env, discount=0.9, expert=expert)).cost_distance
+    held, rng = 0, np.random.default_rng(0)
+    for _ in range(40):
+        demos = lfd.collect(env, expert, 3, 20, rng)
+        task = lfd.Task(model, demos, discount=0.9, costs=costs)
+        low, high = lfd.evaluate(policy, task, rng=rng, n_rollouts=200).sampling.cost_distance
+        held += low <= truth <= high
+    assert held >= 34
+    one = lfd.Task(model, demos.select([0]), discount=0.9, costs=costs)
+    low, high = lfd.evaluate(policy, one, rng=rng, n_rollouts=200).sampling.cost_distance
+    assert high - low > 1.9  # nothing is known of how demonstrations vary

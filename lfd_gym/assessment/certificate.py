@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.sets import ConvexSet
+from lfd_gym.demonstrations.estimation import Truncation
 from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.policies.policy import PolicyLike, policy_table
@@ -21,7 +22,7 @@ from lfd_gym.solvers.solution import SaddlePoint
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray, check_delta
 
-#: Probability of failure → bounds on |ρ̂ − ρ_C(π_E)|, one number or (n_c,), e.g. ``FeatureExpectations.radius``.
+#: Probability of failure → bounds on |ρ̂ − ρ_C(π_E)|, one number or (n_c,), e.g. ``CostEstimate.radius``.
 ExpertRadius: TypeAlias = Callable[[float], FloatArray | float]
 
 
@@ -103,6 +104,7 @@ def certify(
     rng: np.random.Generator | None = None,
     deterministic: bool = False,
     n_rollouts: int = 10_000,
+    truncation: Truncation = "paper",
 ) -> Certificate:
     """Bound δ_C(π, π_E) for any policy, whoever learned it and however.
 
@@ -122,6 +124,8 @@ def certify(
         Whether it is the policy's best actions that are certified.
     n_rollouts
         How many rollouts, where the model is not known.
+    truncation
+        What is done about the unseen end of each demonstration, see `feature_expectations`.
 
     Examples
     --------
@@ -135,7 +139,7 @@ def certify(
     True
     """
     check_delta(delta)
-    expert = task.expert_features()
+    expert = task.expert_features(truncation)
     ours = task.expected_costs(policy, rng=rng, n_rollouts=n_rollouts, deterministic=deterministic)
     difference = ours.values - expert.values
     if ours.exact:

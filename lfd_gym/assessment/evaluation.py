@@ -75,8 +75,10 @@ class Evaluation:
         Compared with the expert.
     true_cost, expert_true_cost
         ρ_true of the policy and of the expert.
+    n_expert_demonstrations
+        How many demonstrations the expert's costs were estimated from, where its policy is not known.
     sampling
-        None if the evaluation is exact.
+        None if the policy's own costs are exact.
     resources
         What was used to learn the policy.
     """
@@ -91,13 +93,14 @@ class Evaluation:
     agreement: float | None = None
     true_cost: float | None = None
     expert_true_cost: float | None = None
+    n_expert_demonstrations: int | None = None
     sampling: Sampling | None = None
     resources: Resources | None = None
 
     @property
     def exact(self) -> bool:
-        """Whether there is no sampling error."""
-        return self.sampling is None
+        """Whether there is no sampling error, neither in the policy's costs nor in the expert's."""
+        return self.sampling is None and self.n_expert_demonstrations is None
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything as JSON values."""
@@ -116,6 +119,8 @@ class Evaluation:
                 interval = getattr(self.sampling, name, None)
                 sure = "" if interval is None else f"  [{interval[0]:+.4f}, {interval[1]:+.4f}]"
                 rows.append((name.replace("_", " "), f"{value:+.4f}{sure}"))
+        if self.n_expert_demonstrations is not None:
+            rows.append(("expert", f"estimated from {self.n_expert_demonstrations} demonstrations"))
         if self.resources is not None:
             rows.append(("learned from", str(self.resources)))
         return rows
@@ -203,8 +208,7 @@ def evaluate(
     if task.expert is not None:
         theirs = estimate(task.expert, False)
     else:
-        known = _expert_features(task, expert_features, n_costs)
-        theirs = None if known is None else CostEstimate.exactly(known, task.discount)
+        theirs = _expert_features(task, expert_features, n_costs)
     evaluation = _compare(task, ours, theirs, random, n_costs, confidence)
     if task.expert is not None and ours.exact:
         evaluation |= _compare_occupancies(task, policy, deterministic)
@@ -224,12 +228,10 @@ def _task(
     return Task(model, discount=discount, costs=given, true_cost=true_cost, expert=expert)  # type: ignore[arg-type]
 
 
-def _expert_features(task: Task, given: ArrayLike | None, n_costs: int) -> FloatArray | None:
+def _expert_features(task: Task, given: ArrayLike | None, n_costs: int) -> CostEstimate | None:
     if given is not None:
-        return finite_array("expert_features", given, (n_costs,))
-    if task.demonstrations is None or task.costs is None:
-        return None
-    return task.expert_features().values
+        return CostEstimate.exactly(finite_array("expert_features", given, (n_costs,)), task.discount)
+    return None if task.demonstrations is None or task.costs is None else task.expert_features()
 
 
 def _compare(
@@ -249,8 +251,11 @@ def _compare(
     if task.true_cost is not None:
         known["true_cost"] = float(ours.values[-1])
     if theirs is not None:
-        expert_box = theirs.intervals(level)
         known["expert_costs"] = theirs.values[:n_costs]
+        if task.expert is None and not theirs.exact:
+            known["n_expert_demonstrations"] = theirs.n_trajectories
+        sure = theirs.exact or theirs.n_trajectories > 1  # one demonstration does not show how much they vary
+        expert_box = theirs.intervals(level) if sure else np.tile([-1.0, 1.0], (theirs.values.size, 1))
         if task.costs is not None:
             middle, half = _middle(box[:n_costs], expert_box[:n_costs])
             weights = task.costs.weights

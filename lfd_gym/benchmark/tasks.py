@@ -15,6 +15,10 @@ def environment_task(spec: EnvironmentSpec) -> Task:
     """Make the environment, and solve it for the expert that is optimal for its true cost; no demonstrations yet."""
     task = Task(gym.make(spec.env_id, **spec.kwargs), discount=spec.discount)
     task.needs("model", f"the expert of {spec.label}, an optimal policy,")
+    if task.true_cost is None:
+        raise ValueError(
+            f"environment {spec.label} has no reward to be optimal for: it offers neither P nor cost_features"
+        )
     return replace(task, expert=task.model.optimal_policy(task.true_cost.table[:, 0]))
 
 

@@ -85,7 +85,6 @@ class Train:
             log.write(str(found))
         else:
             log.write("no evaluation and no certificate: they need a tabular environment")
-        log.write(f"written to {self.out}")
         write_run(
             self.out,
             config={**self._config(), "learner": self.learner or result.learner},
@@ -96,6 +95,7 @@ class Train:
             log=log,
             overwrite=self.force,
         )
+        print(f"written to {self.out}")
 
     def _config(self) -> dict[str, Any]:
         config = asdict(self)
@@ -178,6 +178,6 @@ def make_task(
     env = gym.make(env_id, **parse_kwargs(env_kwargs))
     table = None if costs is None else np.load(costs, allow_pickle=False)
     task = Task(env, demonstrations, discount=discount, costs=table)
-    if task.access != "model":
+    if task.access != "model" or task.true_cost is None:
         return task
     return replace(task, expert=task.model.optimal_policy(task.true_cost.table[:, 0]))

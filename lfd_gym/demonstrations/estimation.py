@@ -280,6 +280,8 @@ class _Sums:
             offsets = np.concatenate([[0], np.cumsum(lengths)])
             before = np.arange(actions.size) + np.repeat(np.arange(lengths.size), lengths)
             rows = observations[before] * model.n_actions + actions
+            if rows.size and rows.max() >= len(costs):  # the kernel does not look
+                raise ValueError(f"costs must have shape ({model.n_states * model.n_actions}, any), got {costs.shape}")
             self.returns[who] = discounted_sums(costs, rows, offsets, self._discount)
             self.lengths[who] = lengths
             self.terminated[who] = observations[offsets[1:] + np.arange(lengths.size)] == model.absorbing_state

@@ -61,7 +61,10 @@ def load_policy(path: str | Path) -> Policy:
 def policy_to_data(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return a policy as JSON values and arrays."""
     data, arrays = policy.to_data()
-    data |= {"kind": policy.kind, "rng": policy.rng.bit_generator.state}
+    state = policy.rng.bit_generator.state
+    if state["bit_generator"] != "PCG64":
+        raise ValueError(f"policy.rng must be one of np.random.default_rng to be saved, got {policy.rng}")
+    data |= {"kind": policy.kind, "rng": state}
     for name in ("observation", "action"):
         space = getattr(policy, f"{name}_space")
         if space is not None:

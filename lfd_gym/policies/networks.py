@@ -1,36 +1,27 @@
-"""Networks of Stable-Baselines3 over finitely many actions. torch is imported only to read one from a file."""
+"""Actor-critic networks of Stable-Baselines3. torch is imported only to read one from a file."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.policies.policy import Arrays, FinitePolicy
-from lfd_gym.spaces import space_from_data, space_to_data
+from lfd_gym.policies.policy import Arrays, FinitePolicy, Policy, PredictorPolicy
+from lfd_gym.spaces import space_from_data
 from lfd_gym.validation import FloatArray
 
 _WEIGHT = "weight:"
 _ACTIVATIONS = ("Tanh", "ReLU")
 
 
-class NetworkPolicy(FinitePolicy):
-    """An actor-critic network of Stable-Baselines3 over discrete actions."""
+class _Kept:
+    """Networks in their usual form go into files as their architecture and their weights."""
 
     kind: ClassVar[str] = "actor-critic"
-
-    def __init__(self, network: Any) -> None:
-        self.network = network
-        self.observation_space, self.action_space = network.observation_space, network.action_space
-
-    def probabilities(self, observations: NDArray[Any]) -> FloatArray:
-        """Ask the network, in evaluation mode."""
-        self.network.set_training_mode(False)
-        tensor, _ = self.network.obs_to_tensor(observations)
-        rows = self.network.get_distribution(tensor).distribution.probs.detach().cpu().numpy().astype(np.float64)
-        return np.asarray(rows / rows.sum(axis=1, keepdims=True))  # single precision sums to one only to 1e-7
+    network: Any
 
     def to_data(self) -> tuple[dict[str, Any], Arrays]:
         """Return the architecture and the weights; only networks in their usual form are known."""
@@ -44,16 +35,11 @@ class NetworkPolicy(FinitePolicy):
             )
         arch = network.net_arch
         sizes = {name: list(arch[name]) if isinstance(arch, dict) else list(arch) for name in ("pi", "vf")}
-        data: dict[str, Any] = {"hidden_sizes": sizes, "activation": activation}
-        arrays: Arrays = {}
-        for name in ("observation", "action"):
-            data[f"{name}_space"], bounds = space_to_data(name, getattr(network, f"{name}_space"))
-            arrays |= bounds
         weights = {_WEIGHT + name: tensor.detach().cpu().numpy() for name, tensor in network.state_dict().items()}
-        return data, arrays | weights
+        return {"hidden_sizes": sizes, "activation": activation}, weights
 
     @classmethod
-    def from_data(cls, data: Mapping[str, Any], arrays: Arrays) -> NetworkPolicy:
+    def from_data(cls, data: Mapping[str, Any], arrays: Arrays) -> Policy:
         """Build the network and load its weights."""
         try:
             import torch as th
@@ -73,7 +59,37 @@ class NetworkPolicy(FinitePolicy):
         weights = {name: array for name, array in arrays.items() if name.startswith(_WEIGHT)}
         network.load_state_dict({name.removeprefix(_WEIGHT): th.as_tensor(array) for name, array in weights.items()})
         network.set_training_mode(False)
-        return cls(network)
+        return network_policy(network)
 
     def __repr__(self) -> str:
-        return f"NetworkPolicy({type(self.network).__name__}, {self.observation_space} -> {self.action_space})"
+        network = self.network
+        return f"NetworkPolicy({type(network).__name__}, {network.observation_space} -> {network.action_space})"
+
+
+class NetworkPolicy(_Kept, FinitePolicy):
+    """An actor-critic network over discrete actions."""
+
+    def __init__(self, network: Any) -> None:
+        self.network = network
+        self.observation_space, self.action_space = network.observation_space, network.action_space
+
+    def probabilities(self, observations: NDArray[Any]) -> FloatArray:
+        """Ask the network, in evaluation mode."""
+        self.network.set_training_mode(False)
+        tensor, _ = self.network.obs_to_tensor(observations)
+        rows = self.network.get_distribution(tensor).distribution.probs.detach().cpu().numpy().astype(np.float64)
+        return np.asarray(rows / rows.sum(axis=1, keepdims=True))  # single precision sums to one only to 1e-7
+
+
+class ContinuousNetworkPolicy(_Kept, PredictorPolicy):
+    """An actor-critic network over actions that have no probabilities one by one."""
+
+    def __init__(self, network: Any) -> None:
+        super().__init__(network)
+        self.network = network
+
+
+def network_policy(network: Any) -> NetworkPolicy | ContinuousNetworkPolicy:
+    """Return the policy of an actor-critic network."""
+    discrete = isinstance(network.action_space, gym.spaces.Discrete)
+    return NetworkPolicy(network) if discrete else ContinuousNetworkPolicy(network)

@@ -88,6 +88,14 @@ class Policy(ABC):
         """Act as Stable-Baselines3's policies do, on one observation or a batch of them."""
         array = np.asarray(observation)
         shape = (self.observation_space.shape or ()) if self.observation_space is not None else array.shape[1:]
+        fits = array.ndim - len(shape) in (0, 1) and array.shape[array.ndim - len(shape) :] == shape
+        if isinstance(self.observation_space, gym.spaces.Discrete):
+            fits &= np.issubdtype(array.dtype, np.integer)
+        if not fits:
+            raise ValueError(
+                f"observation must be of {self.observation_space}, or a batch of them, "
+                f"got shape {array.shape} and dtype {array.dtype}"
+            )
         batch = array.reshape(-1, *shape)
         actions = self.greedy(batch) if deterministic else self.sample(batch, self.rng)
         return (actions if array.ndim > len(shape) else actions[0]), state
@@ -191,11 +199,11 @@ class UniformPolicy(Policy):
 
     kind: ClassVar[str] = "uniform"
 
-    def __init__(self, action_space: gym.Space[Any]) -> None:
+    def __init__(self, action_space: gym.Space[Any], observation_space: gym.Space[Any] | None = None) -> None:
         bounded = isinstance(action_space, gym.spaces.Box) and action_space.is_bounded()
         if not (isinstance(action_space, gym.spaces.Discrete) or bounded):
             raise ValueError(f"there is no uniformly random policy over {action_space}")
-        self.action_space = action_space
+        self.action_space, self.observation_space = action_space, observation_space
 
     @property
     def has_probabilities(self) -> bool:
@@ -240,6 +248,16 @@ class GreedyPolicy(Policy):
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.observation_space, self.action_space = policy.observation_space, policy.action_space
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Where the other policy has them: one of them is one."""
+        return self.policy.has_probabilities
+
+    def probabilities(self, observations: NDArray[Any]) -> FloatArray:
+        """Return rows with a single one."""
+        rows = self.policy.probabilities(observations)
+        return one_hot(rows.argmax(axis=1), rows.shape[1])
 
     def sample(self, observations: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Return the best actions: nothing is drawn."""
@@ -378,10 +396,10 @@ def _wrapped(policy: Any) -> Policy:
         return _StatedPolicy(policy)
     if isinstance(policy, Predictor):
         network: Any = policy if hasattr(policy, "get_distribution") else getattr(policy, "policy", policy)
-        if hasattr(network, "get_distribution") and isinstance(network.action_space, gym.spaces.Discrete):
-            from lfd_gym.policies.networks import NetworkPolicy
+        if hasattr(network, "get_distribution"):
+            from lfd_gym.policies.networks import network_policy
 
-            return NetworkPolicy(network)
+            return network_policy(network)
         return PredictorPolicy(policy)
     if callable(policy):
         return FunctionPolicy(policy)
@@ -411,20 +429,20 @@ def policy_table(
     n_states, n_actions = dynamics.n_states, dynamics.n_actions
     visible = n_states - (dynamics.absorbing_state == n_states - 1)
     found = as_policy(policy, deterministic=deterministic)
+    base = found.policy if isinstance(found, GreedyPolicy) else found
+    if isinstance(base, TablePolicy) and base.table.shape != (visible, n_actions):
+        table = policy_array("policy", base.table, n_states, n_actions)
+        found = as_policy(TablePolicy(table[:visible]), deterministic=base is not found)
     if not (found.has_probabilities or deterministic):
         raise ValueError(
             f"{found} does not say its action probabilities: pass deterministic=True to take its "
             "deterministic actions, or judge it by rollouts"
         )
-    table = getattr(found, "table", None)
-    if isinstance(table, np.ndarray) and table.shape != (visible, n_actions):
-        table = policy_array("policy", table, n_states, n_actions)
-        rows = table[:visible]
-    elif deterministic:
-        rows = one_hot(_action_indices(found.greedy(_state_observations(found, visible)), n_actions), n_actions)
+    states = _state_observations(found, visible)
+    if found.has_probabilities:
+        rows = policy_array("probabilities of the policy", found.probabilities(states), visible, n_actions)
     else:
-        rows = found.probabilities(_state_observations(found, visible))
-        rows = policy_array("probabilities of the policy", rows, visible, n_actions)
+        rows = one_hot(_action_indices(found.greedy(states), n_actions), n_actions)
     full = np.full((n_states, n_actions), 1 / n_actions)
     full[:visible] = rows
     return full

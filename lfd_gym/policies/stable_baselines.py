@@ -7,6 +7,7 @@ running any code from it.
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class StableBaselinesPolicy(BasePolicy):
         action_space: gym.Space[Any] | None = None,
         rng: np.random.Generator | None = None,
     ) -> None:
-        inner = as_policy(policy)
+        inner = copy(as_policy(policy))  # its spaces and its generator are set here, not those of the one given
         for name, space in (("observation_space", observation_space), ("action_space", action_space)):
             if space is not None:
                 setattr(inner, name, space)

@@ -124,11 +124,14 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
             "value_radius": value_radius,
             "value_domain": value_domain,
         }
-        chosen = {name: value for name, value in relaxation.items() if value is not None}
+        chosen: dict[str, Any] = {name: value for name, value in relaxation.items() if value is not None}
+        name = solver or _default_solver(self.task, bool(chosen))
+        if truncation != "paper":
+            chosen["truncation"] = truncation
+        if learner is not None and chosen:
+            raise ValueError(f"{', '.join(chosen)}: these are settings of the learner, give them to it")
         if learner is None:
-            learner = make_learner(
-                solver or _default_solver(self.task, bool(chosen)), **chosen, **_unless_paper(truncation)
-            )
+            learner = make_learner(name, **chosen)
         #: What learns.
         self.learner: Learner = learner
         self._result: LearningResult | None = None
@@ -182,13 +185,8 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
             callback(self)
 
     def _take(self, result: LearningResult) -> None:
-        space: Any = self.task.observation_space
-        table = getattr(result.policy, "table", None)
-        n_seen = int(space.n) if isinstance(space, gym.spaces.Discrete) else (space.shape or (0,))[0]
-        policy: Any = result.policy
-        if table is not None and not hasattr(policy, "grid"):  # the absorbing state of the model is never seen
-            policy = np.asarray(table[:n_seen])
-        self._policy = StableBaselinesPolicy(policy, space, self.task.action_space, self.rng)
+        spaces = self.task.observation_space, self.task.action_space
+        self._policy = StableBaselinesPolicy(result.policy, *spaces, self.rng)
         self._result = result
 
     def _log(self, result: LearningResult) -> None:
@@ -255,7 +253,8 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
 
         Without a known model, ``n_rollouts`` fresh rollouts of the policy are made.
         """
-        return certify(self._found().policy, self.task, delta=delta, n_rollouts=n_rollouts, rng=self.rng)
+        settings: dict[str, Any] = {"delta": delta, "n_rollouts": n_rollouts, "truncation": self.truncation}
+        return certify(self._found().policy, self.task, rng=self.rng, **settings)
 
 
 def _task(world: Any, discount: float, costs: Any, cost_class: CostClass | None) -> Task:
@@ -272,7 +271,3 @@ def _task(world: Any, discount: float, costs: Any, cost_class: CostClass | None)
 def _default_solver(task: Task, relaxed: bool) -> str:
     best, _ = best_learner(task)
     return "mirror_descent" if relaxed or best == "bc" else best
-
-
-def _unless_paper(truncation: Truncation) -> dict[str, Truncation]:
-    return {} if truncation == "paper" else {"truncation": truncation}

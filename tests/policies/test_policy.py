@@ -141,3 +141,27 @@ def test_what_is_taken_for_a_policy():
 def test_the_row_of_an_absorbing_state_may_be_left_out():
     ends = lfd.FiniteMDP(np.array([[[0.0, 1.0]], [[0.0, 1.0]]]), [1.0, 0.0], 0.9, absorbing_state=1)
     np.testing.assert_array_equal(policy_table(np.ones((1, 1)), ends), np.ones((2, 1)))
+
+
+def test_tables_of_another_size_are_refused():
+    mdp = lfd.FiniteMDP(np.full((2, 2, 2), 0.5), [0.5, 0.5], discount=0.5)
+    for deterministic in (False, True):
+        with pytest.raises(ValueError, match=r"policy must have shape \(2, 2\), got \(3, 2\)"):
+            policy_table(np.full((3, 2), 0.5), mdp, deterministic=deterministic)
+    np.testing.assert_array_equal(policy_table(lfd.as_policy(TABLE, deterministic=True), mdp), [[0.0, 1.0], [1.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    ("policy", "observation"),
+    [(TablePolicy(TABLE), np.array([0.0, 1.0])), (TILES, np.zeros(3)), (TILES, np.zeros((2, 2, 2))), (TILES, 1.0)],
+)
+def test_observations_of_another_space_are_refused(policy, observation):
+    with pytest.raises(ValueError, match="observation must be of"):
+        policy.predict(observation)
+
+
+def test_a_generator_that_files_cannot_keep_is_refused(tmp_path):
+    policy = lfd.as_policy(TABLE)
+    policy.rng = np.random.Generator(np.random.MT19937(0))
+    with pytest.raises(ValueError, match=r"policy\.rng must be one of np\.random\.default_rng"):
+        lfd.save_policy(policy, tmp_path / "policy.npz")

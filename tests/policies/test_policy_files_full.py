@@ -33,6 +33,16 @@ def test_networks_survive_saving_bit_exactly(tmp_path, activation, space):
         assert "description" in file.files
 
 
+def test_networks_over_continuous_actions_survive_saving(tmp_path):
+    ppo = PPO("MlpPolicy", gym.make("Pendulum-v1"), seed=0, device="cpu")
+    save_policy(ppo, tmp_path / "network.npz")
+    loaded = load_policy(tmp_path / "network.npz")
+    seen = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
+    ours, theirs = (policy.predict(seen, deterministic=True)[0] for policy in (loaded, ppo))
+    np.testing.assert_array_equal(ours, theirs)
+    assert not loaded.has_probabilities
+
+
 def test_every_policy_of_sb3_is_evaluated_exactly():
     env = gym.make("lfd_gym/StochasticGridworld-v0", size=4)
     mdp, costs = lfd.FiniteMDP.from_env(env, discount=0.9), env.unwrapped.cost_features
@@ -57,7 +67,7 @@ def test_every_policy_of_sb3_is_evaluated_exactly():
 
 def test_policies_of_other_forms_are_refused(tmp_path):
     dqn = DQN("MlpPolicy", gym.make("lfd_gym/StochasticGridworld-v0", size=4), seed=0, device="cpu")
-    with pytest.raises(ValueError, match="actor-critic network"):
+    with pytest.raises(ValueError, match="cannot be saved: a file keeps tables, tiles and actor-critic networks"):
         save_policy(dqn.policy, tmp_path / "dqn.npz")
 
 

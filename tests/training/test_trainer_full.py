@@ -412,6 +412,22 @@ def test_features_that_do_not_fit_are_refused(pole, world):
         pole_trainer(pole, occupancy_features=flat).train(10)
 
 
+def test_settings_belong_to_the_learner(world):
+    from lfd_gym.baselines import make_learner
+
+    trainer = make(world, learner=make_learner("lpal"))
+    trainer.train(progress_bar=False)
+    assert trainer.result.learner == "lpal"
+    with pytest.raises(ValueError, match="value_radius: these are settings of the learner"):
+        make(world, learner=make_learner("mirror_descent"), value_radius=3.0)
+    with pytest.raises(ValueError, match="either solver or learner"):
+        make(world, learner=make_learner("lpal"), solver="lpal")
+    rescaled = make(world, world[3].select([0, 1]), truncation="rescale")
+    rescaled.train(progress_bar=False)
+    ours = rescaled.task.expected_costs(rescaled.policy).values - rescaled.expert_features.values
+    assert rescaled.certificate().cost_distance == pytest.approx(ours.max())
+
+
 def test_the_solver_follows_from_what_is_known(world, pole):
     env, mdp = world[:2]
     costs = {"cost_features": env.unwrapped.cost_features, "env": None}

@@ -226,7 +226,7 @@ def test_over_the_ball_weights_that_explain_the_expert_are_preferred_to_zero():
         ("time_limit", -1.0, "time_limit must be positive"),
         ("cost_features", np.full((120, 4), 2.0), "cost_features must lie in"),
         ("cost_features", np.full((120, 4), np.nan), "cost_features must be finite"),
-        ("cost_features", np.zeros((119, 4)), r"cost_features must have S\*A rows with A = 3, got 119"),
+        ("cost_features", np.zeros((119, 4)), r"cost_features must have shape"),
         ("cost_features", np.zeros((117, 4)), "cost_features must have shape"),
         ("cost_features", np.zeros((120, 0)), "cost_features must have at least one column"),
         ("expert_features", np.zeros(3), "expert_features must have shape"),
