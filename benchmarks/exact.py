@@ -64,7 +64,7 @@ def instance(size: int, discount: float, n_costs: int = 5) -> ApprenticeshipProb
 
 def solve(problem: ApprenticeshipProblem) -> tuple[ExactSolution, float]:
     start = time.process_time()
-    solution = lfd.solve_cutting_plane(problem.mdp, problem.cost_features, problem.expert, tolerance=TOLERANCE)
+    solution = lfd.solve_cutting_plane(problem.mdp, problem.costs, problem.expert, tolerance=TOLERANCE)
     return solution, time.process_time() - start
 
 

@@ -55,7 +55,7 @@ def low_dimensional_problem() -> tuple[lfd.SaddlePointProblem, lfd.TabularModel]
         warnings.simplefilter("ignore", lfd.LfdGymWarning)
         problem = lfd.SaddlePointProblem.linear(
             tabular.mdp,
-            tabular.cost_features,
+            tabular.costs,
             tabular.expert_features,
             occupancy_features=lfd.features.FiniteOccupancyFeatures(
                 rng.dirichlet(np.ones(1024), size=32).T, n_actions=4
