@@ -18,7 +18,7 @@ from lfd_gym.baselines.playing import (
     quiet_logger,
     training_envs,
 )
-from lfd_gym.policies.policy import as_policy
+from lfd_gym.policies.conversion import as_policy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Access, Task
 

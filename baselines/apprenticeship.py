@@ -16,7 +16,7 @@ import numpy as np
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.costs.sets import Simplex
 from lfd_gym.model.mdp import FiniteMDP, one_hot, policy_from_occupancy
-from lfd_gym.policies.policy import TablePolicy
+from lfd_gym.policies.tables import TablePolicy
 from lfd_gym.resources import Resources
 from lfd_gym.solvers.exact.polyhedron_projection import min_norm_weights
 from lfd_gym.task import Access, Task

@@ -20,7 +20,7 @@ from scipy.spatial.distance import cdist
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.playing import SeededTorch, network_arch, quiet_logger
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.policies.policy import as_policy
+from lfd_gym.policies.conversion import as_policy
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray
 

@@ -13,7 +13,7 @@ import numpy as np
 from lfd_gym.baselines.behavioral_cloning import BehavioralCloning
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.playing import SeededTorch, padded_demonstrations, quiet_logger, training_envs
-from lfd_gym.policies.policy import as_policy, policy_table
+from lfd_gym.policies.conversion import as_policy, policy_table
 from lfd_gym.policies.stable_baselines import StableBaselinesPolicy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Access, Task

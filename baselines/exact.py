@@ -9,7 +9,7 @@ import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.demonstrations.estimation import Truncation
-from lfd_gym.policies.policy import TablePolicy
+from lfd_gym.policies.tables import TablePolicy
 from lfd_gym.resources import Resources
 from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
 from lfd_gym.solvers.exact.linear_program import solve_linear_program

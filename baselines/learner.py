@@ -12,7 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lfd_gym.policies.policy import Policy, as_policy
+from lfd_gym.policies.conversion import as_policy
+from lfd_gym.policies.policy import Policy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Access, Task
 from lfd_gym.validation import FloatArray

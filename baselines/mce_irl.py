@@ -12,7 +12,7 @@ from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.playing import SeededTorch, padded_demonstrations, quiet_logger
 from lfd_gym.demonstrations.estimation import horizon_for
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
-from lfd_gym.policies.policy import as_policy
+from lfd_gym.policies.conversion import as_policy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Access, Task
 from lfd_gym.validation import FloatArray

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.policies.policy import UniformPolicy, as_policy
+from lfd_gym.policies.conversion import as_policy
+from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.task import Task
 
 

@@ -13,7 +13,7 @@ from lfd_gym.demonstrations.estimation import Truncation
 from lfd_gym.features.occupancy_features import OccupancyFeatures, TabularOccupancyFeatures
 from lfd_gym.features.value_features import TabularValueFeatures
 from lfd_gym.model.generative_model import TabularModel
-from lfd_gym.policies.policy import as_policy
+from lfd_gym.policies.conversion import as_policy
 from lfd_gym.resources import Resources
 from lfd_gym.solvers.descent.mirror_descent import solve_mirror_descent
 from lfd_gym.solvers.descent.step_sizes import Schedule

@@ -21,9 +21,10 @@ from lfd_gym.envs.env_costs import reward_cost
 from lfd_gym.learning import learn
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP
+from lfd_gym.policies.conversion import as_policy
 from lfd_gym.policies.experts import mixture_policy, noisy_policy, soft_optimal_policy
 from lfd_gym.policies.files import load_policy, save_policy
-from lfd_gym.policies.policy import Policy, as_policy
+from lfd_gym.policies.policy import Policy
 from lfd_gym.solvers.descent.mirror_descent import solve_mirror_descent
 from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
 from lfd_gym.solvers.exact.explanation import explaining_weights, explains

@@ -9,7 +9,9 @@ import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
 from lfd_gym.model.generative_model import check_generator
-from lfd_gym.policies.policy import Policy, TablePolicy, policy_table
+from lfd_gym.policies.conversion import policy_table
+from lfd_gym.policies.policy import Policy
+from lfd_gym.policies.tables import TablePolicy
 from lfd_gym.resources import measuring, peak_memory_mb
 from lfd_gym.task import Task
 

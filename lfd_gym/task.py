@@ -36,7 +36,7 @@ from lfd_gym.envs.env_costs import own_costs, true_cost
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.policies.policy import PolicyLike, as_policy, policy_table
+from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.validation import FloatArray, discount_factor, finite_array
 
 Access = Literal["model", "simulator", "episodes", "demonstrations"]

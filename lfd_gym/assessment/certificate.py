@@ -14,7 +14,7 @@ from lfd_gym.costs.sets import ConvexSet
 from lfd_gym.demonstrations.estimation import Truncation
 from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
 from lfd_gym.model.generative_model import GenerativeModel
-from lfd_gym.policies.policy import PolicyLike, policy_table
+from lfd_gym.policies.conversion import PolicyLike, policy_table
 from lfd_gym.solvers.saddle.approximation import ApproximationError, point_approximation_error
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem

@@ -28,7 +28,8 @@ from lfd_gym.costs.sets import CostClass
 from lfd_gym.demonstrations.estimation import CostEstimate
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.policies.policy import PolicyLike, UniformPolicy, policy_table
+from lfd_gym.policies.conversion import PolicyLike, policy_table
+from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray, finite_array

@@ -12,7 +12,7 @@ from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.tasks import environment_task
 from lfd_gym.envs.gridworld import StochasticGridworldEnv
 from lfd_gym.envs.rendering import render_grid
-from lfd_gym.policies.policy import policy_table
+from lfd_gym.policies.conversion import policy_table
 
 Row = dict[str, Any]
 

@@ -27,7 +27,9 @@ from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.tasks import cell_task
 from lfd_gym.learning import learn
-from lfd_gym.policies.policy import Policy, TablePolicy, policy_table
+from lfd_gym.policies.conversion import policy_table
+from lfd_gym.policies.policy import Policy
+from lfd_gym.policies.tables import TablePolicy
 from lfd_gym.resources import machine, versions
 
 #: Certificates of a benchmark hold with this probability each.

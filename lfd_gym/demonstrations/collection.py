@@ -26,7 +26,8 @@ from lfd_gym.demonstrations.rollouts import (
 from lfd_gym.envs.tabular import FiniteEnv
 from lfd_gym.envs.vector import FiniteVectorEnv
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
-from lfd_gym.policies.policy import Policy, PolicyLike, as_policy
+from lfd_gym.policies.conversion import PolicyLike, as_policy
+from lfd_gym.policies.policy import Policy
 from lfd_gym.validation import FloatArray, IntArray
 
 _MOST_FINITE_COPIES = 4096

@@ -15,7 +15,9 @@ from lfd_gym.demonstrations.columns import read_only
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.trajectory_kernel import simulate
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
-from lfd_gym.policies.policy import GreedyPolicy, Policy, policy_table
+from lfd_gym.policies.conversion import policy_table
+from lfd_gym.policies.policy import Policy
+from lfd_gym.policies.tables import GreedyPolicy
 from lfd_gym.validation import FloatArray, IntArray
 
 #: Entries of the buffer that the compiled loop fills at a time.

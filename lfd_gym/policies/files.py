@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from lfd_gym.files import read_arrays, write_arrays
-from lfd_gym.policies.policy import Policy, PolicyLike, TablePolicy, UniformPolicy, as_policy
+from lfd_gym.policies.conversion import PolicyLike, as_policy
+from lfd_gym.policies.policy import Policy
+from lfd_gym.policies.tables import TablePolicy, UniformPolicy
 from lfd_gym.policies.tiles import TilePolicy
 from lfd_gym.spaces import space_from_data, space_to_data
 

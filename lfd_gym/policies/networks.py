@@ -9,7 +9,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.policies.policy import Arrays, FinitePolicy, Policy, PredictorPolicy
+from lfd_gym.policies.conversion import PredictorPolicy
+from lfd_gym.policies.policy import Arrays, FinitePolicy, Policy
 from lfd_gym.spaces import space_from_data
 from lfd_gym.validation import FloatArray
 

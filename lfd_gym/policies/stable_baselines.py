@@ -14,8 +14,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.policies.files import load_policy, save_policy
-from lfd_gym.policies.policy import Policy, PolicyLike, as_policy
+from lfd_gym.policies.policy import Policy
 
 try:
     import torch as th

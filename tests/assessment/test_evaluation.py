@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from strategies import mdps_with_costs, random_policy
 
 from lfd_gym import FiniteMDP, TabularModel, Task, evaluate
-from lfd_gym.policies.policy import as_policy, policy_table, sample_rows
+from lfd_gym.policies.conversion import as_policy, policy_table
+from lfd_gym.policies.policy import sample_rows
 from lfd_gym.resources import Resources, measuring, peak_memory_mb
 
 

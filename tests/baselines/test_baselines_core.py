@@ -11,7 +11,7 @@ import lfd_gym as lfd
 from lfd_gym.baselines import Learner, LearningResult, learner_names, make_learner, register_learner
 from lfd_gym.baselines.apprenticeship import AbbeelNg
 from lfd_gym.baselines.counting import action_counts
-from lfd_gym.policies.policy import policy_table
+from lfd_gym.policies.conversion import policy_table
 
 CORE = [
     "abbeel_ng",

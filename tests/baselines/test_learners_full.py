@@ -12,8 +12,8 @@ from lfd_gym.baselines import learner_names, make_learner
 from lfd_gym.baselines.behavioral_cloning import BehavioralCloning, _over_states, nearness_bumps
 from lfd_gym.baselines.playing import TabularVecEnv, padded_demonstrations
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
+from lfd_gym.policies.conversion import policy_table
 from lfd_gym.policies.files import load_policy, save_policy
-from lfd_gym.policies.policy import policy_table
 
 DISCOUNT = 0.9
 #: Small enough for seconds, large enough for each learner to learn something.

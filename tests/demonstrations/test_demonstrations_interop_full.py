@@ -480,7 +480,7 @@ def test_ppo_learns_and_is_saved_and_loaded(trained, tmp_path):
     network = load_ppo(tmp_path / "expert.zip", env.observation_space, env.action_space)
     for one, other in zip(network.state_dict().values(), ppo.policy.state_dict().values(), strict=True):
         assert torch.equal(one, other)
-    learned = mdp.expected_cost(lfd_gym.policies.policy.policy_table(network, mdp), cost)
+    learned = mdp.expected_cost(lfd_gym.policies.conversion.policy_table(network, mdp), cost)
     best, uniform = mdp.expected_cost(mdp.optimal_policy(cost), cost), mdp.expected_cost(np.full((16, 4), 0.25), cost)
     assert learned < uniform - 0.7 * (uniform - best)
     assert PPO.load(tmp_path / "expert.zip") is not None  # it is Stable-Baselines3's own file
@@ -537,7 +537,7 @@ def test_networks_of_another_form_are_named(trained, tmp_path):
 def test_networks_are_collected_on_the_model_and_on_the_environment(trained, deterministic):
     """On the model by its table, on the environment by batches: the same frequencies of actions in each state."""
     env, ppo = trained
-    table = lfd_gym.policies.policy.policy_table(ppo, FiniteMDP.from_env(env, 0.9), deterministic=deterministic)
+    table = lfd_gym.policies.conversion.policy_table(ppo, FiniteMDP.from_env(env, 0.9), deterministic=deterministic)
     for source in (as_generative_model(env), env):
         demos = collect(source, ppo, 500, 20, np.random.default_rng(0), deterministic=deterministic)
         visits = np.zeros((16, 4))

@@ -5,8 +5,10 @@ import numpy as np
 import pytest
 
 import lfd_gym as lfd
+from lfd_gym.policies.conversion import FunctionPolicy, policy_table
 from lfd_gym.policies.files import KINDS, register_policy_kind
-from lfd_gym.policies.policy import FunctionPolicy, GreedyPolicy, Policy, TablePolicy, UniformPolicy, policy_table
+from lfd_gym.policies.policy import Policy
+from lfd_gym.policies.tables import GreedyPolicy, TablePolicy, UniformPolicy
 
 TABLE = np.array([[0.1, 0.9], [1.0, 0.0]])
 GRID = lfd.features.TileGrid([-1.0, -1.0], [1.0, 1.0], (2, 2))

@@ -9,8 +9,8 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 
 import lfd_gym as lfd
 from lfd_gym.commands.training import Evaluate, Train
+from lfd_gym.policies.conversion import policy_table
 from lfd_gym.policies.files import load_policy, save_policy
-from lfd_gym.policies.policy import policy_table
 
 
 @pytest.mark.parametrize("activation", [th.nn.Tanh, th.nn.ReLU])

@@ -1,0 +1,162 @@
+"""Policies of finite spaces: tables, the uniform one, and another policy's best actions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from lfd_gym.model.mdp import one_hot
+from lfd_gym.policies.policy import Arrays, FinitePolicy, Policy
+from lfd_gym.spaces import space_from_data
+from lfd_gym.validation import FloatArray, IntArray, policy_array
+
+
+class TablePolicy(FinitePolicy):
+    """π(a|x) from an (S, A) table, for observations that are states or their one-hot vectors.
+
+    Parameters
+    ----------
+    table
+        (S, A), rows are distributions over actions.
+    observation_space
+        ``Discrete(S)`` if not given; a `Box` of one-hot vectors otherwise.
+
+    Examples
+    --------
+    >>> policy = TablePolicy(np.array([[1.0, 0.0], [0.25, 0.75]]))
+    >>> policy.predict(np.array([0, 1, 1]), deterministic=True)[0]
+    array([0, 1, 1])
+    """
+
+    kind: ClassVar[str] = "table"
+
+    def __init__(self, table: Any, observation_space: gym.Space[Any] | None = None) -> None:
+        array = np.asarray(table, dtype=np.float64)
+        if array.ndim != 2:
+            raise ValueError(f"policy must be an (S, A) array, got shape {array.shape}")
+        self.table = policy_array("policy", array, *array.shape)
+        self.observation_space = gym.spaces.Discrete(len(array)) if observation_space is None else observation_space
+        self.action_space = gym.spaces.Discrete(array.shape[1])
+
+    def probabilities(self, observations: NDArray[Any]) -> FloatArray:
+        """Look the states up."""
+        return np.asarray(self.table[self._states(np.asarray(observations))])
+
+    def _states(self, observations: NDArray[Any]) -> IntArray:
+        """Return the states that observations stand for, or refuse those that stand for none."""
+        if observations.ndim == 2:
+            hot = observations == 1
+            wrong = (hot.sum(axis=1) != 1) | ((observations != 0).sum(axis=1) != 1)
+            if wrong.any():
+                raise ValueError(f"observation {observations[wrong][0]} is not the one-hot vector of a state")
+            return np.asarray(hot.argmax(axis=1))
+        states = observations.astype(np.int64)
+        wrong = (states != observations) | (states < 0) | (states >= len(self.table))
+        if wrong.any():
+            raise ValueError(
+                f"observation {observations[wrong][0]} is not one of the states 0 to {len(self.table) - 1}"
+            )
+        return states
+
+    def to_data(self) -> tuple[dict[str, Any], Arrays]:
+        """Return the table."""
+        return {}, {"table": self.table}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], arrays: Arrays) -> TablePolicy:
+        """Return the policy of a table."""
+        return cls(arrays["table"])
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return np.array(self.table, dtype=dtype)
+
+    def __repr__(self) -> str:
+        return f"TablePolicy(n_states={len(self.table)}, n_actions={self.table.shape[1]})"
+
+
+class UniformPolicy(Policy):
+    """Every action alike, over finitely many actions or a bounded box of them."""
+
+    kind: ClassVar[str] = "uniform"
+
+    def __init__(self, action_space: gym.Space[Any], observation_space: gym.Space[Any] | None = None) -> None:
+        bounded = isinstance(action_space, gym.spaces.Box) and action_space.is_bounded()
+        if not (isinstance(action_space, gym.spaces.Discrete) or bounded):
+            raise ValueError(f"there is no uniformly random policy over {action_space}")
+        self.action_space, self.observation_space = action_space, observation_space
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Over finitely many actions."""
+        return isinstance(self.action_space, gym.spaces.Discrete)
+
+    def probabilities(self, observations: NDArray[Any]) -> FloatArray:
+        """Return uniform rows."""
+        if not isinstance(self.action_space, gym.spaces.Discrete):
+            return super().probabilities(observations)
+        n_actions = int(self.action_space.n)
+        return np.full((len(observations), n_actions), 1 / n_actions)
+
+    def sample(self, observations: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """Draw one action for each observation."""
+        n, space = len(observations), self.action_space
+        if isinstance(space, gym.spaces.Discrete):
+            return np.asarray(rng.integers(int(space.n), size=n) + space.start)
+        assert isinstance(space, gym.spaces.Box)
+        return np.asarray(rng.uniform(space.low, space.high, (n, *space.shape)))
+
+    def greedy(self, observations: NDArray[Any]) -> NDArray[Any]:
+        """No action is better than another."""
+        raise ValueError("the uniformly random policy has no best action")
+
+    def to_data(self) -> tuple[dict[str, Any], Arrays]:
+        """Nothing but the space, which every file keeps."""
+        return {}, {}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], arrays: Arrays) -> UniformPolicy:
+        """Return the policy over the kept space."""
+        return cls(space_from_data("action", data["action_space"], arrays))
+
+    def __repr__(self) -> str:
+        return f"UniformPolicy({self.action_space})"
+
+
+class GreedyPolicy(Policy):
+    """Another policy's best actions."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy = policy
+        self.observation_space, self.action_space = policy.observation_space, policy.action_space
+
+    @property
+    def has_probabilities(self) -> bool:
+        """Where the other policy has them: one of them is one."""
+        return self.policy.has_probabilities
+
+    def probabilities(self, observations: NDArray[Any]) -> FloatArray:
+        """Return rows with a single one."""
+        rows = self.policy.probabilities(observations)
+        return one_hot(rows.argmax(axis=1), rows.shape[1])
+
+    def sample(self, observations: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
+        """Return the best actions: nothing is drawn."""
+        return self.policy.greedy(observations)
+
+    def greedy(self, observations: NDArray[Any]) -> NDArray[Any]:
+        """Return the best actions."""
+        return self.policy.greedy(observations)
+
+    @contextmanager
+    def acting(self, rng: np.random.Generator) -> Iterator[None]:
+        """As the other policy."""
+        with self.policy.acting(rng):
+            yield
+
+    def __repr__(self) -> str:
+        return f"GreedyPolicy({self.policy})"
