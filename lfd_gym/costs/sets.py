@@ -177,11 +177,30 @@ class Simplex(ConvexSet):
         return math.sqrt(2 * math.log(size / delta) / n_samples)
 
 
+class SymmetricSet(ConvexSet):
+    """A set that stays the same when any weight changes its sign: the support function depends on |v| alone."""
+
+    def largest(self, rows: FloatArray) -> float:
+        """Return the largest support function of a row."""
+        return float(self.support(rows).max())
+
+    def largest_within(self, vector: FloatArray, radii: FloatArray) -> float:
+        """Attained: the support function of |vector| + radii."""
+        return float(self.support(np.abs(vector) + radii))
+
+    def smallest_within(self, vector: FloatArray, radii: FloatArray) -> float:
+        """Attained: the support function of what is left of |vector|."""
+        return float(self.support(np.maximum(0.0, np.abs(vector) - radii)))
+
+
 @dataclass(frozen=True)
-class Ball(ConvexSet):
+class Ball(SymmetricSet):
     """‖w‖₂ ≤ ``bound``."""
 
     bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bound(self.bound)
 
     def support(self, vectors: FloatArray) -> FloatArray:
         """``bound`` times the 2-norm."""
@@ -206,24 +225,15 @@ class Ball(ConvexSet):
         """‖vector‖₂/``bound``."""
         return float(np.linalg.norm(vector)) / self.bound
 
-    def largest(self, rows: FloatArray) -> float:
-        """Return the norm of the longest row."""
-        return float(self.support(rows).max())
-
-    def largest_within(self, vector: FloatArray, radii: FloatArray) -> float:
-        """Attained: the norm of |vector| + radii."""
-        return float(self.support(np.abs(vector) + radii))
-
-    def smallest_within(self, vector: FloatArray, radii: FloatArray) -> float:
-        """Attained: the norm of what is left of |vector|."""
-        return float(self.support(np.maximum(0.0, np.abs(vector) - radii)))
-
 
 @dataclass(frozen=True)
-class Box(ConvexSet):
+class Box(SymmetricSet):
     """|w_k| ≤ ``bound``."""
 
     bound: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_bound(self.bound)
 
     def support(self, vectors: FloatArray) -> FloatArray:
         """``bound`` times the 1-norm."""
@@ -245,17 +255,10 @@ class Box(ConvexSet):
         """Return the largest entry in absolute value, over ``bound``."""
         return float(np.abs(vector).max()) / self.bound
 
-    def largest(self, rows: FloatArray) -> float:
-        """Return the largest 1-norm of a row."""
-        return float(self.support(rows).max())
 
-    def largest_within(self, vector: FloatArray, radii: FloatArray) -> float:
-        """Attained: the 1-norm of |vector| + radii."""
-        return float(self.support(np.abs(vector) + radii))
-
-    def smallest_within(self, vector: FloatArray, radii: FloatArray) -> float:
-        """Attained: the 1-norm of what is left of |vector|."""
-        return float(self.support(np.maximum(0.0, np.abs(vector) - radii)))
+def _check_bound(bound: float) -> None:
+    if not 0 < bound < math.inf:
+        raise ValueError(f"bound must be positive and finite, got {bound}")
 
 
 #: The class of costs: by its name, or any set of weights.

@@ -111,8 +111,10 @@ class UniformPolicy(Policy):
         return np.asarray(rng.uniform(space.low, space.high, (n, *space.shape)))
 
     def greedy(self, observations: NDArray[Any]) -> NDArray[Any]:
-        """No action is better than another."""
-        raise ValueError("the uniformly random policy has no best action")
+        """Return the first action, which is as probable as any; over a box there is none to prefer."""
+        if not isinstance(self.action_space, gym.spaces.Discrete):
+            raise ValueError(f"the uniformly random policy over {self.action_space} has no best action")
+        return np.full(len(observations), self.action_space.start)
 
     def to_data(self) -> tuple[dict[str, Any], Arrays]:
         """Nothing but the space, which every file keeps."""

@@ -45,7 +45,13 @@ def check_policy(policy: PolicyLike, task: Task, *, seed: int = 0) -> None:
     _demand(np.array_equal(actions, draw()), "check_policy", "the same generator gives other actions")
     if found.has_probabilities:
         rows = found.probabilities(seen)
-        _demand(bool(np.allclose(rows.sum(axis=1), 1) and (rows >= 0).all()), "check_policy", "probabilities are none")
+        _demand(
+            bool(np.allclose(rows.sum(axis=1), 1) and (rows >= 0).all()),
+            "check_policy",
+            "its probabilities are no distributions",
+        )
+        best = np.take_along_axis(rows, np.asarray(found.greedy(seen))[:, None], axis=1)[:, 0]
+        _demand(np.allclose(best, rows.max(axis=1)), "check_policy", "greedy does not take the most probable action")
         many = np.repeat(seen[:1], _N_DRAWS, axis=0)
         counts = np.bincount(found.sample(many, np.random.default_rng((seed, 1))), minlength=rows.shape[1])
         apart = np.abs(counts / _N_DRAWS - rows[0]) > 6 * np.sqrt(0.25 / _N_DRAWS)

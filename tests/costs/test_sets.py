@@ -136,3 +136,10 @@ def test_names_of_sets():
 def test_weights_outside_are_refused(weights, point, message):
     with pytest.raises(ValueError, match=message):
         weights.check("w", point, 2)
+
+
+@pytest.mark.parametrize("kind", [Ball, Box])
+@pytest.mark.parametrize("bound", [0.0, -1.0, np.inf, np.nan])
+def test_bounds_must_be_positive(kind, bound):
+    with pytest.raises(ValueError, match="bound must be positive and finite"):
+        kind(bound)

@@ -81,6 +81,14 @@ class Lying(FinitePolicy):
         return rng.integers(4, size=len(observations))
 
 
+class Timid(FinitePolicy):
+    def probabilities(self, observations):
+        return np.tile([0.7, 0.1, 0.1, 0.1], (len(observations), 1))
+
+    def greedy(self, observations):
+        return np.full(len(observations), 3)
+
+
 class Heavy(FinitePolicy):
     def probabilities(self, observations):
         return np.full((len(observations), 4), 0.5)
@@ -103,7 +111,8 @@ class Meddling(Policy):
     [
         (Drifting(), "the same generator gives other actions"),
         (Lying(), "sample does not draw what probabilities say"),
-        (Heavy(), "probabilities are none"),
+        (Heavy(), "its probabilities are no distributions"),
+        (Timid(), "greedy does not take the most probable action"),
         (Meddling(), "calls change the observations they are given"),
         (lambda seen: np.zeros((len(seen), 2)), r"actions have shape \(48, 2\), not \(48,\)"),
     ],
