@@ -1,5 +1,6 @@
 """The package as it is declared, built and imported."""
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -69,8 +70,14 @@ def test_import_is_light():
 def test_public_names_exist_and_are_sorted():
     import lfd_gym
 
-    assert lfd_gym.__all__ == sorted(lfd_gym.__all__)
-    assert all(hasattr(lfd_gym, name) for name in lfd_gym.__all__)
+    assert lfd_gym.__all__ == sorted(lfd_gym.__all__) == dir(lfd_gym)
+    needs_an_extra = {"PrimalDualTrainer"}
+    assert all(hasattr(lfd_gym, name) for name in set(lfd_gym.__all__) - needs_an_extra)
+    if importlib.util.find_spec("imitation") is None:
+        with pytest.raises(ImportError, match=r"pip install 'lfd-gym\[imitation\]'"):
+            _ = lfd_gym.PrimalDualTrainer
+    else:
+        assert lfd_gym.PrimalDualTrainer.__name__ == "PrimalDualTrainer"
 
 
 def test_sources_of_the_subpackages_are_never_imported_bare():
