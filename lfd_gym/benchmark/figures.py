@@ -124,7 +124,8 @@ def recovered_weights(rows: Sequence[Row], styles: dict[str, Style], name: str =
     found = {learner: weights for learner, weights in found.items() if weights}
     n_costs = len(next(iter(found.values()))[0])
     positions, width = np.arange(n_costs), 0.8 / (len(found) + 1)
-    axes.bar(positions - 0.4 + width / 2, np.eye(n_costs)[0], width, color="0.6", label="true")
+    if (true := rows[0]["facts"].get("true_weights")) is not None:  # else it is none of the costs
+        axes.bar(positions - 0.4 + width / 2, true, width, color="0.6", label="true")
     for k, (learner, weights) in enumerate(found.items(), start=1):
         bars = axes.bar(
             positions - 0.4 + (k + 0.5) * width,

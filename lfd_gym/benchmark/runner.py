@@ -17,6 +17,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from tqdm import tqdm
 
 from lfd_gym.assessment.certificate import certify
@@ -31,6 +32,7 @@ from lfd_gym.policies.conversion import policy_table
 from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import TablePolicy
 from lfd_gym.resources import machine, versions
+from lfd_gym.task import Task
 
 #: Certificates of a benchmark hold with this probability each.
 CONFIDENCE = 0.95
@@ -97,8 +99,15 @@ def _run_cell(cell: Cell) -> tuple[dict[str, Any], Policy]:
         **learned.facts,
         "certified_distance": certify(policy, task, delta=1 - CONFIDENCE).cost_distance_bound,
         "cost_weights": None if weights is None else weights.tolist(),
+        "true_weights": _true_weights(task),
     }
     return {"evaluation": evaluation.to_dict(), "facts": facts, "provenance": _provenance(cell)}, policy
+
+
+def _true_weights(task: Task) -> list[float] | None:
+    """Return the weights that make the true cost, if it is one of the costs."""
+    same = (task.cost_table == task.true_cost.table).all(axis=0)
+    return np.eye(same.size)[same.argmax()].tolist() if same.any() else None
 
 
 @cache

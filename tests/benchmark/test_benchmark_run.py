@@ -8,10 +8,12 @@ import sys
 import time
 from dataclasses import replace
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from benchmark_rows import deterministic_part
 
+import lfd_gym as lfd
 from lfd_gym.benchmark import (
     BenchmarkSpec,
     EnvironmentSpec,
@@ -23,6 +25,7 @@ from lfd_gym.benchmark import (
     summarise,
 )
 from lfd_gym.benchmark.report import write_report
+from lfd_gym.benchmark.runner import _true_weights
 
 GRID = EnvironmentSpec("grid5", "lfd_gym/StochasticGridworld-v0", 0.9, 30, {"size": 5})
 LAKE = EnvironmentSpec("lake", "FrozenLake-v1", 0.95, 50)
@@ -51,6 +54,7 @@ def test_rows_make_sense(undisturbed):
         score = row["evaluation"]["normalised_score"]
         assert score == pytest.approx({"expert": 1.0, "random": 0.0}.get(row["learner"], score), abs=1e-9)
         assert row["facts"]["certified_distance"] >= row["evaluation"]["cost_distance"]
+        assert row["facts"]["true_weights"] == [1.0, 0.0, 0.0, 0.0, 0.0]  # both environments list it first
         assert {"config", "revision", "machine", "versions"} == set(row["provenance"])
     assert len({row["provenance"]["config"] for row in rows}) == 36
     assert undisturbed.policy(rows[0]["cell"]).table.sum(axis=1) == pytest.approx(1.0)
@@ -147,3 +151,10 @@ def test_report_is_one_page_with_everything_inside(undisturbed):
     for outside in ('src="http', 'href="http', "@import", "url(http"):
         assert outside not in page
     assert {path.suffix for path in (undisturbed.path / "figures").iterdir()} == {".png", ".svg"}
+
+
+def test_the_true_cost_may_come_anywhere_among_the_costs_or_not_at_all():
+    env = gym.make("lfd_gym/StochasticGridworld-v0", size=3)
+    table = env.unwrapped.cost_features
+    assert _true_weights(lfd.Task(env, discount=0.9, costs=table[:, [2, 0, 1]])) == [0.0, 1.0, 0.0]
+    assert _true_weights(lfd.Task(env, discount=0.9, costs=table[:, [2, 1]])) is None
