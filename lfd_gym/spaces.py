@@ -1,4 +1,9 @@
-"""Spaces of Gymnasium as plain data: a JSON value, and the bounds of a Box as arrays."""
+"""Spaces of Gymnasium: as arrays inside the package, and as plain data in files.
+
+Inside, observations and actions are arrays whose first axis is the batch. `Box`, `Discrete`, `MultiDiscrete` and
+`MultiBinary` are arrays as they are. `Dict` and `Tuple` are flattened by Gymnasium's own functions, here and nowhere
+else: `array_space` says what they become, `to_array` and `from_array` go there and back. Everything else is refused.
+"""
 
 from __future__ import annotations
 
@@ -7,23 +12,77 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium import spaces
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
-from lfd_gym.validation import check_space
+_ARRAYS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
+
+
+def check_space(name: str, space: Any) -> None:
+    """Refuse spaces whose elements are not arrays as they are, and such as do not count from 0."""
+    if not isinstance(space, _ARRAYS):
+        raise ValueError(f"{name} must be a Box, Discrete, MultiDiscrete or MultiBinary space, got {space}")
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and np.any(space.start):
+        raise ValueError(f"{name} must count from 0, got {space}")
+
+
+def array_space(name: str, space: gym.Space[Any]) -> gym.Space[Any]:
+    """Return the space of arrays that stands for ``space`` inside the package: itself, or a flat `Box`.
+
+    Examples
+    --------
+    >>> array_space("observation_space", spaces.Dict({"goal": spaces.Discrete(3), "speed": spaces.Box(-1, 1, (2,))}))
+    Box([ 0.  0.  0. -1. -1.], [1. 1. 1. 1. 1.], (5,), float64)
+    """
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        flat = spaces.flatten_space(space)
+        if not isinstance(flat, spaces.Box):
+            raise ValueError(f"{name} has parts of no fixed size, which no flat array can hold: {space}")
+        return flat
+    check_space(name, space)
+    return space
+
+
+def to_array(space: gym.Space[Any], batch: Any, size: int) -> NDArray[Any]:
+    """Return a batch of ``size`` elements of ``space``, as a vector environment gives them, as one array."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        elements = iterate(batch_space(space, size), batch)
+        return np.stack([np.asarray(spaces.flatten(space, element)) for element in elements])
+    return np.asarray(batch)
+
+
+def from_array(space: gym.Space[Any], array: NDArray[Any]) -> Any:
+    """Return the batch, as a vector environment takes it, that `to_array` made ``array`` from."""
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        elements = [spaces.unflatten(space, row) for row in array]
+        return concatenate(space, elements, create_empty_array(space, len(elements)))
+    return array
 
 
 def space_to_data(name: str, space: gym.Space[Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return ``{"discrete": n}`` or ``{"box": dtype}``, and the arrays ``NAME_low`` and ``NAME_high`` of a Box."""
+    """Return a space of arrays as JSON values and, of a Box, the arrays ``NAME_low`` and ``NAME_high``.
+
+    ``{"discrete": n}``, ``{"multi_discrete": nvec}``, ``{"multi_binary": shape}`` or ``{"box": dtype}``.
+    """
     check_space(f"{name}_space", space)
-    if isinstance(space, gym.spaces.Discrete):
+    if isinstance(space, spaces.Discrete):
         return {"discrete": int(space.n)}, {}
-    assert isinstance(space, gym.spaces.Box)
+    if isinstance(space, spaces.MultiDiscrete):
+        return {"multi_discrete": space.nvec.tolist()}, {}
+    if isinstance(space, spaces.MultiBinary):
+        return {"multi_binary": list(space.shape)}, {}
+    assert isinstance(space, spaces.Box)
     return {"box": np.dtype(space.dtype).str}, {f"{name}_low": space.low, f"{name}_high": space.high}
 
 
 def space_from_data(name: str, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> gym.Space[Any]:
     """Return the space that `space_to_data` described."""
     if "discrete" in data:
-        return gym.spaces.Discrete(int(data["discrete"]))
+        return spaces.Discrete(int(data["discrete"]))
+    if "multi_discrete" in data:
+        return spaces.MultiDiscrete(data["multi_discrete"])
+    if "multi_binary" in data:
+        return spaces.MultiBinary(data["multi_binary"])
     kind: Any = np.dtype(data["box"]).type
-    return gym.spaces.Box(arrays[f"{name}_low"], arrays[f"{name}_high"], dtype=kind)
+    return spaces.Box(arrays[f"{name}_low"], arrays[f"{name}_high"], dtype=kind)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -68,12 +67,3 @@ def discount_factor(name: str, value: Any) -> float:
     if not 0 < discount < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
     return discount
-
-
-def check_space(name: str, space: gym.Space[Any]) -> None:
-    """Refuse spaces other than `Box` and `Discrete` from 0 on."""
-    if isinstance(space, gym.spaces.Discrete):
-        if space.start != 0:
-            raise ValueError(f"{name} must count from 0, got {space}")
-    elif not isinstance(space, gym.spaces.Box):
-        raise ValueError(f"{name} must be a Discrete or a Box space, got {space}")

@@ -20,7 +20,7 @@ from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.validation import LARGEST_UNIT, FloatArray, finite_array
 
 #: (observations, actions) → (n, n_c).
-CostFunction: TypeAlias = Callable[[NDArray[Any], NDArray[Any]], ArrayLike]
+CostFunction: TypeAlias = Callable[[NDArray[Any], Any], ArrayLike]
 
 
 class Costs(ABC):
@@ -30,7 +30,15 @@ class Costs(ABC):
     ----------
     weights
         The set W: the class of costs is {Σ w_i c_i : w ∈ W}.
+    uses_actions
+        Whether the costs depend on actions; if not, ``rows`` takes None in their place.
+    chosen_from_demonstrations
+        Whether the costs were chosen after looking at demonstrations. Then what these say of the costs is no
+        independent estimate of the expert's, and no statement about the expert can rest on it.
     """
+
+    uses_actions: bool = True
+    chosen_from_demonstrations: bool = False
 
     def __init__(self, weights: CostClass = "simplex", names: Sequence[str] | None = None) -> None:
         self.weights: ConvexSet = cost_weights_set("weights", weights)
@@ -55,7 +63,7 @@ class Costs(ABC):
 
     @abstractmethod
     def rows(
-        self, observations: NDArray[Any], actions: NDArray[Any], ended: NDArray[np.bool_] | None = None
+        self, observations: NDArray[Any], actions: NDArray[Any] | None, ended: NDArray[np.bool_] | None = None
     ) -> FloatArray:
         """Return the costs of a batch of pairs, (n, n_c).
 
@@ -65,6 +73,14 @@ class Costs(ABC):
 
     def check_ends(self, name: str, model: GenerativeModel) -> None:  # noqa: B027 - nothing to check, by default
         """Refuse costs that are paid in the absorbing states of ``model``; a function is not asked about these."""
+
+    def check_actions(self, actions: NDArray[Any] | None) -> None:
+        """Refuse None in place of actions if the costs depend on them."""
+        if actions is None and self.uses_actions:
+            raise ValueError(
+                f"actions are not known, but {self} depend on them: give costs of observations alone, such as "
+                "FourierCosts with actions=False, or FunctionCosts with uses_actions=False"
+            )
 
     def __repr__(self) -> str:
         count = "some" if self.n_costs is None else self.n_costs
@@ -119,9 +135,10 @@ class TableCosts(Costs):
         return self._table
 
     def rows(
-        self, observations: NDArray[Any], actions: NDArray[Any], ended: NDArray[np.bool_] | None = None
+        self, observations: NDArray[Any], actions: NDArray[Any] | None, ended: NDArray[np.bool_] | None = None
     ) -> FloatArray:
         """Look the pairs up; a table says itself what is paid at the end."""
+        self.check_actions(actions)
         pairs = np.asarray(observations) * self.n_actions + np.asarray(actions)
         if pairs.size and (pairs.min() < 0 or pairs.max() >= len(self._table)):
             raise ValueError(
@@ -149,6 +166,8 @@ class FunctionCosts(Costs):
         n_c, if it is to be known before the function is first called.
     weights, names
         As for `TableCosts`.
+    uses_actions
+        Whether the function looks at the actions; if not, it may be called with None in their place.
 
     Examples
     --------
@@ -164,10 +183,12 @@ class FunctionCosts(Costs):
         n_costs: int | None = None,
         weights: CostClass = "simplex",
         names: Sequence[str] | None = None,
+        uses_actions: bool = True,
     ) -> None:
         if not callable(function):
             raise TypeError(f"function must map (observations, actions) to costs, got {type(function).__name__}")
         self.function = function
+        self.uses_actions = uses_actions
         self._n_costs = n_costs if n_costs is not None or names is None else len(names)
         super().__init__(weights, names)
 
@@ -177,9 +198,10 @@ class FunctionCosts(Costs):
         return self._n_costs
 
     def rows(
-        self, observations: NDArray[Any], actions: NDArray[Any], ended: NDArray[np.bool_] | None = None
+        self, observations: NDArray[Any], actions: NDArray[Any] | None, ended: NDArray[np.bool_] | None = None
     ) -> FloatArray:
         """Ask the function, and see to it that the end is free."""
+        self.check_actions(actions)
         costs = np.asarray(self.function(observations, actions), dtype=np.float64)
         wanted = (len(observations), "n_c" if self._n_costs is None else self._n_costs)
         if costs.ndim != 2 or len(costs) != len(observations) or self._n_costs not in (None, costs.shape[1]):

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.validation import check_space
+from lfd_gym.spaces import check_space
 
 
 def box_or_discrete_column(name: str, values: Any, length: int, space: gym.Space[Any]) -> NDArray[Any]:

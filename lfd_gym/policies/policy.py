@@ -8,7 +8,7 @@ an object with ``predict``. `lfd_gym.policies.conversion.as_policy` turns whatev
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, ClassVar, TypeAlias
 
@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from lfd_gym.validation import FloatArray, IntArray
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
+#: (which of the episodes begun together, their observations) → their actions.
+Actor: TypeAlias = Callable[[IntArray, NDArray[Any]], NDArray[Any]]
 
 
 class Policy(ABC):
@@ -55,6 +57,16 @@ class Policy(ABC):
     def probabilities(self, observations: NDArray[Any]) -> FloatArray:
         """Return the (n, A) distributions over actions for n observations."""
         raise TypeError(f"{self} does not say the probabilities of its actions")
+
+    def start(self, n: int, rng: np.random.Generator, *, deterministic: bool = False) -> Actor:
+        """Begin ``n`` episodes side by side; return what acts in them, until their end.
+
+        Policies that keep something for an episode (which one of a mixture plays it, what a recurrent network
+        remembers) keep it in there. Here there is nothing to keep.
+        """
+        if deterministic:
+            return lambda who, observations: self.greedy(observations)
+        return lambda who, observations: self.sample(observations, rng)
 
     @contextmanager
     def acting(self, rng: np.random.Generator) -> Iterator[None]:

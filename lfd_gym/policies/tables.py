@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym.model.mdp import one_hot
-from lfd_gym.policies.policy import Arrays, FinitePolicy, Policy
+from lfd_gym.policies.policy import Actor, Arrays, FinitePolicy, Policy
 from lfd_gym.spaces import space_from_data
 from lfd_gym.validation import FloatArray, IntArray, policy_array
 
@@ -153,6 +153,10 @@ class GreedyPolicy(Policy):
     def greedy(self, observations: NDArray[Any]) -> NDArray[Any]:
         """Return the best actions."""
         return self.policy.greedy(observations)
+
+    def start(self, n: int, rng: np.random.Generator, *, deterministic: bool = True) -> Actor:
+        """Begin the other policy's episodes."""
+        return self.policy.start(n, rng, deterministic=True)
 
     @contextmanager
     def acting(self, rng: np.random.Generator) -> Iterator[None]:
