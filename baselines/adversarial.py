@@ -102,6 +102,7 @@ class Adversarial(Learner):
     replay_rounds: int = 5
 
     needs: ClassVar[Access] = "episodes"
+    needs_actions: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "environment steps"
     default_budget: ClassVar[int] = 1_000_000
     kind: ClassVar[Literal["gail", "airl"]] = "gail"

@@ -62,6 +62,7 @@ class AbbeelNg(Learner):
     tolerance: float = 1e-4
 
     needs: ClassVar[Access] = "model"
+    discounted: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "planner calls"
     default_budget: ClassVar[int] = 500
 
@@ -130,6 +131,7 @@ class Mwal(Learner):
     step_factor: float = 50.0
 
     needs: ClassVar[Access] = "model"
+    discounted: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "planner calls"
     default_budget: ClassVar[int] = 500
 

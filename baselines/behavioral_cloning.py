@@ -57,6 +57,7 @@ class BehavioralCloning(Learner):
     l2_weight: float = 0.0
     nearness: float = 1.0
 
+    needs_actions: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "gradient steps"
     default_budget: ClassVar[int] = 1000
 

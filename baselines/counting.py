@@ -24,6 +24,8 @@ class TabularBC(Learner):
     The maximum-likelihood policy, without smoothing.
     """
 
+    needs_actions: ClassVar[bool] = True
+
     def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Count the actions of each state."""
         counts = action_counts(task)
@@ -48,6 +50,8 @@ class ApprenticeBC(Learner):
     tolerance: float = 1e-8
 
     needs: ClassVar[Access] = "model"
+    needs_actions: ClassVar[bool] = True
+    discounted: ClassVar[bool] = True
 
     def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Solve for the apprentice, and put the counts on top."""

@@ -53,6 +53,7 @@ class Dagger(Learner):
     cloning: BehavioralCloning = field(default_factory=lambda: BehavioralCloning(batch_size=256))
 
     needs: ClassVar[Access] = "episodes"
+    needs_actions: ClassVar[bool] = True
     asks_expert: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "environment steps"
     default_budget: ClassVar[int] = 20_000

@@ -49,6 +49,7 @@ class CuttingPlane(Learner):
     truncation: Truncation = "paper"
 
     needs: ClassVar[Access] = "model"
+    discounted: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "planner calls"
     default_budget: ClassVar[int] = 2000
 
@@ -74,6 +75,7 @@ class Lpal(Learner):
     truncation: Truncation = "paper"
 
     needs: ClassVar[Access] = "model"
+    discounted: ClassVar[bool] = True
 
     def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Solve the program."""
@@ -94,6 +96,7 @@ class PlugIn(Learner):
     truncation: Truncation = "paper"
 
     needs: ClassVar[Access] = "simulator"
+    discounted: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "oracle calls"
     default_budget: ClassVar[int] = 1_000_000
 

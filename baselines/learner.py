@@ -12,6 +12,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from lfd_gym.costs.costs import Costs
+from lfd_gym.costs.recovered import RecoveredCost
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.resources import Resources
@@ -39,6 +41,8 @@ class LearningResult:
         (iteration, residual) pairs on the way.
     learner, reason
         Which learner it was, and why it was chosen, if it was not asked for.
+    costs
+        Those of the task, which ``cost_weights`` weigh.
     """
 
     policy: Policy
@@ -49,6 +53,17 @@ class LearningResult:
     history: tuple[tuple[int, float], ...] = ()
     learner: str = ""
     reason: str = ""
+    costs: Costs | None = None
+
+    @property
+    def cost(self) -> RecoveredCost | None:
+        """The cost that explains the expert, as a function (observations, actions) → (n,); None if none was found.
+
+        It makes rewards, to retrain on here or elsewhere: see `RecoveredCost`.
+        """
+        if self.cost_weights is None or self.costs is None:
+            return None
+        return RecoveredCost(self.costs, self.cost_weights)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "policy", as_policy(self.policy))
@@ -66,6 +81,10 @@ class Learner(ABC):
         The access without which it cannot learn.
     asks_expert
         Whether it asks the expert for actions while it learns, which the others may not.
+    needs_actions
+        Whether the demonstrations must say what was done; learners that match expected costs need what was seen only.
+    discounted
+        Whether it solves the discounted problem without end, also where only the first steps count for the task.
     budget_unit
         What a budget counts; empty for learners that take none.
     default_budget
@@ -74,6 +93,8 @@ class Learner(ABC):
 
     needs: ClassVar[Access] = "demonstrations"
     asks_expert: ClassVar[bool] = False
+    needs_actions: ClassVar[bool] = False
+    discounted: ClassVar[bool] = False
     budget_unit: ClassVar[str] = ""
     default_budget: ClassVar[int] = 0
 

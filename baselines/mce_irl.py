@@ -10,7 +10,7 @@ import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.playing import SeededTorch, padded_demonstrations, quiet_logger
-from lfd_gym.demonstrations.estimation import horizon_for
+from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.resources import Resources
@@ -59,13 +59,15 @@ class MceIrl(Learner):
     learning_rate: float = 1.0
 
     needs: ClassVar[Access] = "model"
+    needs_actions: ClassVar[bool] = True
+    discounted: ClassVar[bool] = True
     budget_unit: ClassVar[str] = "gradient steps"
     default_budget: ClassVar[int] = 100
 
     def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Fit the reward, and return the soft-optimal policy."""
         mdp = task.model
-        horizon = min(horizon_for(task.discount, 1e-3), task.episode_length)
+        horizon = min(Criterion(task.discount).steps(1e-3), task.episode_length)
         env = TabularModelPOMDP(
             transition_matrix=mdp.transitions.toarray().reshape(mdp.n_states, mdp.n_actions, mdp.n_states),
             observation_matrix=state_features(mdp, task),

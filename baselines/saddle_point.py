@@ -46,6 +46,8 @@ class SaddlePointLearner(Learner):
     value_domain: ValueDomain | None = None
     truncation: Truncation = "paper"
 
+    discounted: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         if (self.occupancy_features is None) != (self.value_features is None):
             raise ValueError("give both occupancy_features and value_features, or neither")

@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
+from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.generative_model import check_generator
 from lfd_gym.policies.conversion import policy_table
 from lfd_gym.policies.policy import Policy
@@ -55,8 +56,15 @@ def learn(
     if task.demonstrations is None:
         raise ValueError("task must have demonstrations to learn from")
     task.needs(learner.needs, learner.name)
+    if learner.needs_actions and task.demonstrations.actions is None:
+        raise ValueError(f"{learner.name} needs demonstrations with actions, but these have none: {task}")
+    if learner.discounted and task.discount == 1:
+        raise ValueError(
+            f"{learner.name} solves the discounted problem without end: the discount must be below 1, got 1"
+        )
     amount = _budget(learner, task, budget)
-    shown = task.for_learner(learner.asks_expert)
+    other = Criterion(task.discount) if learner.discounted and task.horizon is not None else None
+    shown = task.for_learner(learner.asks_expert, other)
     with measuring() as time:
         result = learner.learn(shown, amount, rng)
     resources = replace(
@@ -66,8 +74,15 @@ def learn(
         cpu_seconds=time.cpu_seconds,
         peak_memory_mb=peak_memory_mb(),
     )
-    policy = _over_observations(result.policy, task)
-    return replace(result, policy=policy, resources=resources, learner=learner.name, reason=reason)
+    return replace(
+        result,
+        policy=_over_observations(result.policy, task),
+        resources=resources,
+        facts=result.facts if other is None else {**result.facts, "criterion": f"{other}, not {task.criterion}"},
+        learner=learner.name,
+        reason=reason,
+        costs=task.costs,
+    )
 
 
 def best_learner(task: Task) -> tuple[str, str]:

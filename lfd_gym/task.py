@@ -4,10 +4,10 @@
 |---|---|---|
 | ``"model"`` | transition probabilities | exact |
 | ``"simulator"`` | put it into a state, step (`GenerativeModel`) | estimated, with an interval |
-| ``"episodes"`` | reset and step only | not estimated yet |
+| ``"episodes"`` | reset and step only | estimated, with an interval |
 | ``"demonstrations"`` | nothing but the data | not known |
 
-Each implies those below it.
+Each implies those below it, and each is said of the environment as it was given, wrappers included.
 """
 
 from __future__ import annotations
@@ -21,31 +21,47 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.costs.costs import CostFunction, Costs, FunctionCosts, TableCosts, as_costs, model_costs
+from lfd_gym.costs.costs import (
+    CostFunction,
+    Costs,
+    FunctionCosts,
+    TableCosts,
+    as_costs,
+    model_costs,
+    normalise_costs,
+)
+from lfd_gym.costs.fourier import FourierCosts
 from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.episodes import Playable, is_playable, single_spaces, time_limit
 from lfd_gym.demonstrations.estimation import (
     CostEstimate,
+    Returns,
     Truncation,
     feature_expectations,
-    horizon_for,
+    played_costs,
     sampled_costs,
 )
 from lfd_gym.demonstrations.forms import as_demonstrations, over_states
-from lfd_gym.envs.adapters import as_generative_model
-from lfd_gym.envs.env_costs import own_costs, true_cost
+from lfd_gym.demonstrations.provenance import check_provenance, check_spaces
+from lfd_gym.envs.adapters import as_generative_model, known_dynamics
+from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
+from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.dynamics import FiniteDynamics
-from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
-from lfd_gym.validation import FloatArray, discount_factor, finite_array
+from lfd_gym.validation import FloatArray, finite_array
 
 Access = Literal["model", "simulator", "episodes", "demonstrations"]
 #: What a task is about: an environment, or what is known in its place; None: the demonstrations are all there is.
-World: TypeAlias = gym.Env[Any, Any] | FiniteMDP | GenerativeModel | None
+World: TypeAlias = Playable | FiniteMDP | GenerativeModel | None
 
 #: What is left of the discounted sum at the default horizon of rollouts.
 _TAIL = 1e-3
-_N_ROLLOUTS = 1000
+#: How many steps are played for an estimate, if the number of rollouts is not given: as many episodes as that allows,
+#: within these limits.
+_STEPS = 200_000
+_FEWEST, _MOST = 50, 1000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -55,23 +71,30 @@ class Task:
     Attributes
     ----------
     env
-        The environment, with its time limit; or a `FiniteMDP` or a `GenerativeModel` in its place; None if there are
-        demonstrations only.
+        The environment, with its wrappers and its time limit; a vector environment of Gymnasium or a `VecEnv` of
+        Stable-Baselines3; a `FiniteMDP` or a `GenerativeModel` in its place; None if there are demonstrations only.
     demonstrations
         Of the expert, in any form of `lfd_gym.demonstrations.forms.as_demonstrations`. None where a policy is only to
         be judged.
     discount
-        γ; that of the MDP if not given.
+        γ; that of the MDP if not given. `lfd_gym.suggest_discount` finds one that fits demonstrations.
+    horizon
+        Only the first so many steps count, see `Criterion`; the discount may then be 1. None: the paper's discounted
+        sum without end.
     costs
         What the expert may care about: an (S·A, n_c) array, a function (observations, actions) → (n, n_c), or any
         `Costs`, which say in which set their weights lie. If not given, those of the environment, see
-        `lfd_gym.envs.env_costs.own_costs`; None where it has none.
+        `lfd_gym.envs.env_costs.own_costs`; where it has none, `FourierCosts` chosen from the demonstrations.
     true_cost
         What the expert pays: (S·A,), or a function (observations, actions) → (n,). For evaluation only, no learner sees
         it. If not given, minus the reward of a tabular environment, scaled to [−1, 1]. It is kept as `Costs` of one
         column.
     expert
         The expert's policy, for evaluation, and for learners that say that they ask the expert.
+    extra_transitions
+        `Demonstrations` of anybody else, good or bad, for learners that can use them.
+    allow_mismatch
+        Whether demonstrations may come from another environment than ``env``, as far as both say where they come from.
     for_learning
         Whether this is what a learner is shown: then there is no true cost, whatever the environment knows.
 
@@ -92,9 +115,12 @@ class Task:
     demonstrations: Any = None
     _: KW_ONLY
     discount: float = None  # type: ignore[assignment]
+    horizon: int | None = None
     costs: Any = None
     true_cost: Any = None
     expert: PolicyLike | None = None
+    extra_transitions: Demonstrations | None = None
+    allow_mismatch: bool = False
     for_learning: bool = False
 
     def __post_init__(self) -> None:
@@ -102,16 +128,18 @@ class Task:
         given: float | None = self.discount
         if given is None and known is None:
             raise ValueError("discount must be given")
-        discount = discount_factor("discount", known if given is None else given)
+        discount = Criterion(known if given is None else given, self.horizon).discount
         if known is not None and discount != known:
             raise ValueError(f"discount must be that of the mdp, {known}, got {discount}")
         self._set("discount", discount)
         if self.env is None and self.demonstrations is None:
             raise ValueError("demonstrations must be given where there is no env")
         if self.demonstrations is not None:
-            self._set("demonstrations", self._checked_demonstrations(self.demonstrations))
-        if self.costs is None and isinstance(self.env, gym.Env):
-            self._set("costs", own_costs(self.env))
+            self._set("demonstrations", self._checked_demonstrations("demonstrations", self.demonstrations))
+        if self.extra_transitions is not None:
+            self._set("extra_transitions", self._checked_demonstrations("extra_transitions", self.extra_transitions))
+        if self.costs is None:
+            self._set("costs", self._default_costs())
         if self.costs is not None:
             self._set("costs", self._checked_costs("costs", self.costs))
         if self.true_cost is None and isinstance(self.env, gym.Env) and not self.for_learning:
@@ -124,24 +152,53 @@ class Task:
     def _set(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
 
-    def _checked_demonstrations(self, given: Any) -> Demonstrations:
+    def _checked_demonstrations(self, name: str, given: Any) -> Demonstrations:
         demonstrations = given
         if not isinstance(given, Demonstrations):
             if self.env is None:
-                raise ValueError("demonstrations must be lfd_gym.Demonstrations where there is no env to tell spaces")
-            demonstrations = as_demonstrations(given, self.observation_space, self.action_space)
+                raise ValueError(f"{name} must be lfd_gym.Demonstrations where there is no env to tell spaces")
+            spaces = self.observation_space, self.action_space
+            demonstrations = as_demonstrations(given, *spaces, horizon=self.time_limit)
         if len(demonstrations) == 0:
-            raise ValueError("demonstrations must hold at least one trajectory")
+            raise ValueError(f"{name} must hold at least one trajectory")
+        check_provenance(demonstrations, self.env, allow_mismatch=self.allow_mismatch)
         in_a_box = isinstance(demonstrations.observation_space, gym.spaces.Box)
-        has_states = not isinstance(self.env, gym.Env) or self.dynamics is not None
-        return over_states(demonstrations) if in_a_box and has_states else demonstrations
+        if in_a_box and (self.dynamics is not None or isinstance(self._simulator, TabularModel)):
+            demonstrations = over_states(demonstrations)
+        self._check_fit(name, demonstrations)
+        return demonstrations
+
+    def _check_fit(self, name: str, demonstrations: Demonstrations) -> None:
+        """Refuse demonstrations that cannot be of this environment."""
+        if self.dynamics is not None:
+            observations: gym.Space[Any] = gym.spaces.Discrete(self.dynamics.n_states)
+        elif self.env is not None:
+            observations = self.observation_space
+        else:
+            return
+        check_spaces(demonstrations, observations, self.action_space)
+        if self.dynamics is not None and self.dynamics.absorbing_state is None and demonstrations.terminated.any():
+            k = int(demonstrations.terminated.argmax())
+            raise ValueError(
+                f"{name}: trajectory {k} is marked as terminated, but this environment never ends: whatever came after "
+                "would count as free. If a time limit cut it, it is truncated"
+            )
+
+    def _default_costs(self) -> Any:
+        own = own_costs(self.env) if isinstance(self.env, gym.Env) else None
+        finite = self.dynamics is not None or isinstance(self._simulator, TabularModel)
+        if own is not None or finite or self.demonstrations is None:
+            return own
+        angles = getattr(getattr(self.env, "unwrapped", None), "observation_angles", ())
+        with_actions = self.demonstrations.actions is not None
+        return FourierCosts.from_demonstrations(self.demonstrations, actions=with_actions, angles=angles)
 
     def _checked_costs(self, name: str, costs: Costs | ArrayLike | CostFunction) -> Costs:
         if self.dynamics is not None:
             return model_costs(name, costs, self.dynamics)
         actions = self.action_space
         found = as_costs(name, costs, int(actions.n) if isinstance(actions, gym.spaces.Discrete) else None)
-        states = None if self.env is None else getattr(self._simulator, "state_space", None)
+        states = getattr(self._simulator, "state_space", None)
         if isinstance(found, TableCosts) and isinstance(states, gym.spaces.Discrete):
             n_pairs = int(states.n) * found.n_actions
             if len(found.table) not in (
@@ -152,6 +209,11 @@ class Task:
         return found
 
     # -- what is known ------------------------------------------------------------------------------------------------
+
+    @property
+    def criterion(self) -> Criterion:
+        """How costs add up."""
+        return Criterion(self.discount, self.horizon)
 
     @property
     def access(self) -> Access:
@@ -165,28 +227,39 @@ class Task:
     def needs(self, access: Access, who: str) -> None:
         """Refuse ``who``, a learner or a question, if the task does not allow ``access``."""
         if get_args(Access).index(self.access) > get_args(Access).index(access):
-            raise ValueError(f"{who} needs access to the {access}, but this task allows {self.access!r} only: {self}")
+            refused = f"{who} needs access to the {access}, but this task allows {self.access!r} only: {self}"
+            why = self._simulator_or_reason
+            raise ValueError(f"{refused}; {why}" if isinstance(why, str) and why else refused)
 
     @cached_property
     def dynamics(self) -> FiniteDynamics | None:
         """The transition probabilities, where they are known."""
         if isinstance(self.env, FiniteMDP):
             return self.env.dynamics
-        known = isinstance(self.env, gym.Env) and FiniteDynamics.known_of(self.env)
-        return FiniteDynamics.from_env(self.env) if known else None  # type: ignore[arg-type]
+        return known_dynamics(self.env) if isinstance(self.env, gym.Env) else None
 
     @cached_property
     def model(self) -> FiniteMDP:
-        """The known model; needs access to it."""
+        """The known model, with the task's discount; needs access to it."""
         self.needs("model", "the model")
+        if self.discount == 1:
+            raise ValueError("discount must be below 1 for the discounted problem, got 1: it is for a horizon only")
         return FiniteMDP.of(self.dynamics, self.discount)  # type: ignore[arg-type]
 
     @cached_property
-    def _simulator(self) -> GenerativeModel | None:
+    def _simulator_or_reason(self) -> GenerativeModel | str:
+        """The generative model, or why there is none."""
+        if self.env is None:
+            return ""
         try:
             return as_generative_model(self.env)  # type: ignore[arg-type]
-        except TypeError:
-            return None
+        except TypeError as error:
+            return str(error)
+
+    @property
+    def _simulator(self) -> GenerativeModel | None:
+        found = self._simulator_or_reason
+        return None if isinstance(found, str) else found
 
     @property
     def simulator(self) -> GenerativeModel:
@@ -197,19 +270,27 @@ class Task:
 
     @property
     def observation_space(self) -> gym.Space[Any]:
-        """Of single observations."""
-        if isinstance(self.env, FiniteMDP):
-            return gym.spaces.Discrete(self.env.n_states)
-        source: Any = self.demonstrations if self.env is None else self.env
-        return source.observation_space  # type: ignore[no-any-return]
+        """Of single observations, as arrays: `Dict` and `Tuple` are flattened."""
+        return self._spaces[0]
 
     @property
     def action_space(self) -> gym.Space[Any]:
-        """Of single actions."""
+        """Of single actions, as arrays."""
+        return self._spaces[1]
+
+    @cached_property
+    def _spaces(self) -> tuple[gym.Space[Any], gym.Space[Any]]:
         if isinstance(self.env, FiniteMDP):
-            return gym.spaces.Discrete(self.env.n_actions)
+            return gym.spaces.Discrete(self.env.n_states), gym.spaces.Discrete(self.env.n_actions)
+        if is_playable(self.env):
+            return single_spaces(self.env)
         source: Any = self.demonstrations if self.env is None else self.env
-        return source.action_space  # type: ignore[no-any-return]
+        return source.observation_space, source.action_space
+
+    @property
+    def time_limit(self) -> int | None:
+        """After how many steps the environment cuts its episodes, if it does."""
+        return time_limit(self.env) if is_playable(self.env) else None
 
     @property
     def cost_table(self) -> FloatArray:
@@ -224,36 +305,53 @@ class Task:
         """Length of the episodes for learners that play: that of the demonstrations, else the time limit."""
         if self.demonstrations.horizon is not None:
             return int(self.demonstrations.horizon)
-        spec = getattr(self.env, "spec", None)
-        limit = spec.max_episode_steps if spec is not None else None
+        limit = self.time_limit
         return limit if limit is not None else int(self.demonstrations.lengths.max())
 
     @property
     def state_positions(self) -> FloatArray | None:
         """(S, d) where the states lie, if the environment's ``state_positions`` say so: states nearby are alike."""
         source = getattr(getattr(self.env, "unwrapped", None), "state_positions", None)
-        if source is None:
+        if source is None or self.dynamics is None:
             return None
         positions = finite_array("env.state_positions", source, (None, None))
         over_them = self.demonstrations.observation_space == gym.spaces.Discrete(len(positions))
         return positions if over_them else None
 
+    @property
+    def reward_scale(self) -> float | None:
+        """What a unit of the true cost is worth in the environment's reward, where it follows from a table of these."""
+        if not (isinstance(self.env, gym.Env) and self.dynamics is not None and self.true_cost is not None):
+            return None
+        if true_cost(self.env) is None:
+            return None
+        cost = reward_cost(self.env)
+        same = np.array_equal(normalise_costs(cost), self.true_cost.table[:, 0])
+        return max(1.0, float(np.abs(cost).max())) if same else None
+
     # -- expected costs -----------------------------------------------------------------------------------------------
 
-    def expert_features(self, truncation: Truncation = "paper") -> CostEstimate:
-        """ρ̂, (n_c,): the expert's expected costs, estimated from the demonstrations; see `feature_expectations`."""
-        if self.demonstrations is None:
+    def expert_features(self, truncation: Truncation = "paper", held_out: Demonstrations | None = None) -> CostEstimate:
+        """ρ̂, (n_c,): the expert's expected costs, estimated from the demonstrations; see `feature_expectations`.
+
+        ``held_out`` are other demonstrations of the same expert to estimate them from.
+        """
+        if held_out is not None:
+            source = self._checked_demonstrations("held_out", held_out)
+        elif self.demonstrations is None:
             raise ValueError("demonstrations must be given: there are none to estimate the expert's costs from")
+        else:
+            source = self.demonstrations
         if self.costs is None:
             raise ValueError("costs must be given: the environment has none of its own")
-        return feature_expectations(self.demonstrations, self.costs, self.discount, truncation=truncation)
+        return feature_expectations(source, self.costs, self.discount, horizon=self.horizon, truncation=truncation)
 
     def expected_costs(
         self,
         policy: PolicyLike,
         *,
         rng: np.random.Generator | None = None,
-        n_rollouts: int = _N_ROLLOUTS,
+        n_rollouts: int | None = None,
         horizon: int | None = None,
         deterministic: bool = False,
         with_true_cost: bool = False,
@@ -265,49 +363,100 @@ class Task:
         policy
             Anything that `lfd_gym.as_policy` takes.
         rng, n_rollouts, horizon
-            For rollouts: what drives them, how many, and their length (until 0.1 % of the discounted weight is left).
+            For rollouts: what drives them; how many (1000, fewer where they are long); and their length (until 0.1 % of
+            the discounted weight is left).
         deterministic
             Whether the policy's best actions are taken.
         with_true_cost
             Whether the true cost comes last, as one cost more.
         """
+        return self.assess(
+            policy,
+            rng=rng,
+            n_rollouts=n_rollouts,
+            horizon=horizon,
+            deterministic=deterministic,
+            with_true_cost=with_true_cost,
+        )[0]
+
+    def assess(
+        self,
+        policy: PolicyLike,
+        *,
+        rng: np.random.Generator | None = None,
+        n_rollouts: int | None = None,
+        horizon: int | None = None,
+        deterministic: bool = False,
+        with_true_cost: bool = False,
+    ) -> tuple[CostEstimate, Returns | None]:
+        """Return `expected_costs`, and what the policy gained where episodes of the environment were played for them.
+
+        Episodes serve as long as the environment does not cut them before they are long enough; if it does and there
+        is a simulator, that goes on instead.
+        """
         costs = self._stacked() if with_true_cost else self.costs
         if costs is None:
             raise ValueError("costs must be given: the environment has none of its own")
-        if self.access == "model":
-            table = policy_table(policy, self.model, deterministic=deterministic)
-            return CostEstimate.exactly(costs.table.T @ self.model.occupancy(table).ravel(), self.discount)
-        self.needs("simulator", "estimating expected costs")
+        if self.dynamics is not None:
+            table = policy_table(policy, self.dynamics, deterministic=deterministic)
+            return CostEstimate.exactly(costs.table.T @ self.occupancy(table).ravel(), self.criterion), None
+        self.needs("episodes", "estimating expected costs")
         if rng is None:
             raise ValueError("rng must be given: the expected costs are estimated by rollouts")
         for count, value in (("n_rollouts", n_rollouts), ("horizon", horizon)):
             if value is not None and value < 1:
                 raise ValueError(f"{count} must be at least 1, got {value}")
+        acting = as_policy(policy, deterministic=deterministic)
+        steps = self.criterion.steps(_TAIL) if horizon is None else horizon
+        plays = is_playable(self.env)
+        limit = self.time_limit if plays else None
+        if plays and (self._simulator is None or (limit or steps) >= steps):
+            steps = max(steps, limit or 0) if horizon is None else horizon  # to the end, for the sake of the returns
+            n_episodes = self.default_rollouts if n_rollouts is None else n_rollouts
+            return played_costs(acting, self.env, costs, self.criterion, n_episodes=n_episodes, horizon=steps, rng=rng)
         for name in ("costs", "true_cost"):
             if getattr(self, name) is not None:
                 getattr(self, name).check_ends(name, self.simulator)
-        return sampled_costs(
-            as_policy(policy, deterministic=deterministic),
-            self.simulator,
-            costs,
-            self.discount,
-            n_rollouts=n_rollouts,
-            horizon=horizon_for(self.discount, _TAIL) if horizon is None else horizon,
-            rng=rng,
+        n_rollouts = self.default_rollouts if n_rollouts is None else n_rollouts
+        return (
+            sampled_costs(acting, self.simulator, costs, self.criterion, n_rollouts=n_rollouts, horizon=steps, rng=rng),
+            None,
         )
+
+    @property
+    def default_rollouts(self) -> int:
+        """How many rollouts an estimate takes if nothing is said: 1000, fewer where they are long and cost time."""
+        if isinstance(self._simulator, TabularModel):
+            return _MOST
+        return int(np.clip(_STEPS // max(self.criterion.steps(_TAIL), self.time_limit or 1), _FEWEST, _MOST))
+
+    def occupancy(self, table: FloatArray) -> FloatArray:
+        """Return how often an (S, A) policy takes each pair, (S, A), weighted by the criterion; needs the model."""
+        if self.horizon is None:
+            return self.model.occupancy(table)
+        self.needs("model", "an occupancy")
+        assert self.dynamics is not None
+        return self.dynamics.occupancy(table, self.criterion.weights(self.horizon))
 
     def _stacked(self) -> Any:
         """Return the costs and the true cost side by side, whatever is known of them."""
         parts = [part for part in (self.costs, self.true_cost) if part is not None]
+        if len(parts) == 1:
+            return parts[0]
         if all(isinstance(part, TableCosts) for part in parts):
             n_pairs = max(len(part.table) for part in parts)
             tables = [np.pad(part.table, ((0, n_pairs - len(part.table)), (0, 0))) for part in parts]  # the end is free
             return TableCosts(np.hstack(tables), parts[0].n_actions, name="costs")
         return FunctionCosts(lambda seen, done: np.hstack([part.rows(seen, done) for part in parts]))
 
-    def for_learner(self, asks_expert: bool) -> Task:
-        """Return what a learner may see: not the true cost, and the expert only if it says that it asks it."""
+    def for_learner(self, asks_expert: bool, criterion: Criterion | None = None) -> Task:
+        """Return what a learner may see: not the true cost, and the expert only if it says that it asks it.
+
+        ``criterion`` is the one that the learner solves, if not the task's own.
+        """
         hidden = copy(self)  # with the model and the simulator, if they have been built
+        if criterion is not None:
+            hidden._set("horizon", criterion.horizon)
         hidden._set("for_learning", True)
         hidden._set("true_cost", None)
         hidden._set("expert", self.expert if asks_expert else None)
@@ -315,7 +464,7 @@ class Task:
 
     def __repr__(self) -> str:
         data = "no demonstrations" if self.demonstrations is None else f"{len(self.demonstrations)} trajectories"
-        return f"Task({data}, discount {self.discount:g}, access {self.access!r}, {self.costs or 'no costs'})"
+        return f"Task({data}, {self.criterion}, access {self.access!r}, {self.costs or 'no costs'})"
 
 
 def _one_column(cost: Any) -> Any:

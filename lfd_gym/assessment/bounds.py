@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
 from lfd_gym.costs.sets import Simplex
-from lfd_gym.demonstrations.estimation import horizon_for
+from lfd_gym.model.criterion import Criterion
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.validation import check_delta, discount_factor
 
@@ -247,7 +247,7 @@ def required_horizon(accuracy: float, discount: float) -> int:
     """
     _check_accuracy(accuracy)
     gamma = discount_factor("discount", discount)
-    return horizon_for(gamma, accuracy / 2)
+    return Criterion(gamma).steps(accuracy / 2)
 
 
 def _check_accuracy(accuracy: float) -> None:

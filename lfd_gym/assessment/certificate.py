@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from lfd_gym.assessment.tables import html_table
+from lfd_gym.costs.costs import Costs
 from lfd_gym.costs.sets import ConvexSet
-from lfd_gym.demonstrations.estimation import Truncation
+from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
 from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
-from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.criterion import Criterion
+from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.policies.conversion import PolicyLike, policy_table
 from lfd_gym.solvers.saddle.approximation import ApproximationError, point_approximation_error
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
@@ -22,6 +25,8 @@ from lfd_gym.solvers.solution import SaddlePoint
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray, check_delta
 
+#: Rollouts of a table, which take no time.
+_N_ROLLOUTS = 10_000
 #: Probability of failure → bounds on |ρ̂ − ρ_C(π_E)|, one number or (n_c,), e.g. ``CostEstimate.radius``.
 ExpertRadius: TypeAlias = Callable[[float], FloatArray | float]
 
@@ -44,7 +49,13 @@ class Certificate:
     cost_distance
         δ_C(π̂, π_E) with the demonstrations' ρ̂ in place of the expert's.
     cost_distance_bound
-        Upper bound of the true δ_C(π̂, π_E) = max over the class of ρ_c(π̂) − ρ_c(π_E), whatever the features are.
+        Upper bound of the true δ_C(π̂, π_E) = max over the class of ρ_c(π̂) − ρ_c(π_E), whatever the features are. If
+        ``about`` is ``"demonstrations"``, of the same with ρ̂ in place of ρ(π_E).
+    about
+        Whom the bound compares with: the ``"expert"``, or these ``"demonstrations"`` alone, where the costs were chosen
+        after looking at them, so that they are no independent estimate of the expert's costs.
+    criterion
+        How costs add up.
     residual, residual_bound
         The saddle-point residual with ρ̂, and an upper bound of the true one; None if only a policy was certified.
     approximation
@@ -56,6 +67,8 @@ class Certificate:
     evidence: str
     cost_distance: float
     cost_distance_bound: float
+    criterion: Criterion
+    about: Literal["expert", "demonstrations"] = "expert"
     residual: float | None = None
     residual_bound: float | None = None
     approximation: ApproximationError | None = None
@@ -68,11 +81,17 @@ class Certificate:
         return self.residual_bound + self.approximation.total
 
     def _heading(self) -> str:
-        return f"Certificate (probability {1 - self.delta:g}; {self.evidence})"
+        return f"Certificate (probability {1 - self.delta:g}; {self.evidence}; {self.criterion})"
 
     def _rows(self) -> list[tuple[str, str, str]]:
         """Return what was found, and how large it can be at most."""
-        rows = [("cost distance to the expert", f"{self.cost_distance:.4f}", f"{self.cost_distance_bound:.4f}")]
+        target = "expert" if self.about == "expert" else "demonstrations"
+        unit = 1 / self.criterion.scale
+        found, bound = self.cost_distance, self.cost_distance_bound
+        rows = [
+            (f"cost distance to the {target}", f"{found:.4f}", f"{bound:.4f}"),
+            ("as a sum of rewards", f"{unit * found:.4g}", f"{unit * bound:.4g}  (per unit of reward)"),
+        ]
         if self.residual is not None and self.residual_bound is not None:
             rows.append(("saddle-point residual", f"{self.residual:.4f}", f"{self.residual_bound:.4f}"))
         if self.approximation is not None:
@@ -103,12 +122,16 @@ def certify(
     delta: float = 0.05,
     rng: np.random.Generator | None = None,
     deterministic: bool = False,
-    n_rollouts: int = 10_000,
+    n_rollouts: int | None = None,
+    held_out: Demonstrations | None = None,
     truncation: Truncation = "paper",
 ) -> Certificate:
     """Bound δ_C(π, π_E) for any policy, whoever learned it and however.
 
-    The bound rests on the demonstrations and, where the model is not known, on fresh rollouts of the policy.
+    The bound rests on the demonstrations and, where the model is not known, on fresh rollouts of the policy. Costs that
+    were chosen after looking at the demonstrations, such as the default ones of a continuous task, say nothing about the
+    expert behind them: the certificate is then about the distance to these demonstrations, unless ``held_out`` ones are
+    given.
 
     Parameters
     ----------
@@ -123,7 +146,10 @@ def certify(
     deterministic
         Whether it is the policy's best actions that are certified.
     n_rollouts
-        How many rollouts, where the model is not known.
+        How many rollouts, where the model is not known: 10,000 of a table, see `Task.expected_costs` for others.
+    held_out
+        Demonstrations of the same expert that were neither learned from nor looked at when costs were chosen; the
+        expert's expected costs are then estimated from them alone.
     truncation
         What is done about the unseen end of each demonstration, see `feature_expectations`.
 
@@ -139,20 +165,33 @@ def certify(
     True
     """
     check_delta(delta)
-    expert = task.expert_features(truncation)
+    expert = task.expert_features(truncation, held_out)
+    if n_rollouts is None and task.access == "simulator" and isinstance(task.simulator, TabularModel):
+        n_rollouts = _N_ROLLOUTS
     ours = task.expected_costs(policy, rng=rng, n_rollouts=n_rollouts, deterministic=deterministic)
-    difference = ours.values - expert.values
-    if ours.exact:
-        radii, evidence = expert.radius(delta), "known model"
-    else:
-        radii, evidence = expert.radius(delta / 2) + ours.radius(delta / 2), f"{n_rollouts} rollouts"
-    weights = task.costs.weights
+    about_expert = held_out is not None or not task.costs.chosen_from_demonstrations
+    evidence = "known model" if ours.exact else f"{ours.n_trajectories} rollouts"
+    kind = "demonstrations" if held_out is None else "held-out demonstrations"
     return Certificate(
         delta=delta,
-        evidence=f"{evidence}, {expert.n_trajectories} demonstrations",
-        cost_distance=float(weights.support(difference)),
-        cost_distance_bound=weights.largest_within(difference, radii),
+        evidence=f"{evidence}, {expert.n_trajectories} {kind}",
+        cost_distance=float(task.costs.weights.support(ours.values - expert.values)),
+        cost_distance_bound=_distance_bound(task.costs, ours, expert, delta, about_expert),
+        criterion=task.criterion,
+        about="expert" if about_expert else "demonstrations",
     )
+
+
+def _distance_bound(costs: Costs, ours: CostEstimate, expert: CostEstimate, delta: float, about_expert: bool) -> float:
+    """Bound the distance of what was estimated; the confidence is shared by the estimates that there are."""
+    unsure = [estimate for estimate in (ours, expert if about_expert else None) if estimate and not estimate.exact]
+    share = delta / max(1, len(unsure))
+    difference = ours.values - expert.values
+    if costs.row_norm is None:
+        radii = sum((estimate.radius(share) for estimate in unsure), np.zeros(difference.size))
+        return costs.weights.largest_within(difference, radii)
+    apart = sum(estimate.class_radius(costs.weights, costs.row_norm, share) for estimate in unsure)
+    return float(costs.weights.support(difference)) + apart
 
 
 def certify_saddle_point(
@@ -232,6 +271,7 @@ def certify_saddle_point(
         evidence=f"{n_rollouts} rollouts, {ours.n_steps + sampled.oracle_calls} draws of the model",
         cost_distance=float(weights.support(difference)),
         cost_distance_bound=weights.largest_within(difference, ours.radius(share) + expert_radii),
+        criterion=Criterion(problem.discount),
         residual=sampled.estimate,
         residual_bound=sampled.bound + 2 * _class_radius(expert_radii, weights),
     )
@@ -262,6 +302,7 @@ def _certify_exactly(
         evidence="known model",
         cost_distance=float(weights.support(difference)),
         cost_distance_bound=weights.largest_within(difference, radii),
+        criterion=Criterion(problem.discount),
         residual=residual,
         residual_bound=residual + 2 * _class_radius(radii, weights),
         approximation=approximation,

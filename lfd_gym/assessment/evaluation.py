@@ -1,13 +1,17 @@
 """One evaluation for every policy.
 
 Where the model is known everything is exact: the policy is asked once for every state, and expected costs follow from
-linear systems. Else they are estimated by discounted rollouts, with intervals that hold together.
+linear systems. Else they are estimated by rollouts, with intervals that hold together. Costs add up as the task's
+`Criterion` says.
 
 With ρ the expected costs of the policy, ρ_E those of the expert and ρ_U those of the uniformly random policy:
 
 - true gap: ρ_true − ρ_E,true (negative: better than the expert);
 - 𝒞-distance: max over the cost class of ⟨w, ρ − ρ_E⟩;
-- normalised score: (ρ_true − ρ_U,true) / (ρ_E,true − ρ_U,true): 0 for random, 1 for the expert;
+- normalised score: (ρ_true − ρ_U,true) / (ρ_E,true − ρ_U,true): 0 for random, 1 for the expert; where there is no true
+  cost, the same of the mean returns of episodes, the expert's of its policy or of the demonstrations' rewards;
+- reward units: the mean return and length of whole episodes, and the discounted return, Σ γ^t r_t over the steps that
+  count for the criterion;
 - occupancy distance: total variation ½‖μ − μ_E‖₁;
 - agreement: Σ_x d_E(x) Σ_a min(π(a|x), π_E(a|x)) over the states in which actions matter; for a deterministic expert
   the share of the expert's (discounted) time in which the policy does the same.
@@ -15,17 +19,19 @@ With ρ the expected costs of the policy, ρ_E those of the expert and ρ_U thos
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, fields
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.assessment.scores import reward_units, score, score_range
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import CostClass
-from lfd_gym.demonstrations.estimation import CostEstimate
+from lfd_gym.demonstrations.estimation import CostEstimate, Returns
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies.conversion import PolicyLike, policy_table
@@ -33,6 +39,22 @@ from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray, finite_array
+
+#: What is shown of an evaluation, in this order, where it is known.
+_SHOWN = (
+    "episode_return",
+    "expert_return",
+    "random_return",
+    "episode_length",
+    "discounted_return",
+    "true_cost",
+    "true_gap",
+    "normalised_score",
+    "cost_distance",
+    "occupancy_distance",
+    "agreement",
+)
+_MOST_SHOWN = 8
 
 
 @dataclass(frozen=True)
@@ -47,7 +69,7 @@ class Sampling:
         All intervals hold together with this probability (Student's intervals, Bonferroni's correction).
     expected_costs
         (n_c, 2).
-    true_gap, cost_distance, normalised_score
+    true_gap, cost_distance, normalised_score, episode_return, discounted_return
         Pairs, or None if not known; the score also if the expert's and the random policy's costs cannot be told apart.
     """
 
@@ -58,6 +80,8 @@ class Sampling:
     true_gap: tuple[float, float] | None = None
     cost_distance: tuple[float, float] | None = None
     normalised_score: tuple[float, float] | None = None
+    episode_return: tuple[float, float] | None = None
+    discounted_return: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -76,6 +100,13 @@ class Evaluation:
         Compared with the expert.
     true_cost, expert_true_cost
         ρ_true of the policy and of the expert.
+    episode_return, episode_length, discounted_return
+        In the units of the environment's reward: of whole episodes, undiscounted, where episodes were played; and
+        discounted.
+    expert_return, random_return
+        Episode returns to compare with, where episodes were played.
+    criterion
+        How costs add up, in words.
     n_expert_demonstrations
         How many demonstrations the expert's costs were estimated from, where its policy is not known.
     sampling
@@ -94,6 +125,12 @@ class Evaluation:
     agreement: float | None = None
     true_cost: float | None = None
     expert_true_cost: float | None = None
+    episode_return: float | None = None
+    episode_length: float | None = None
+    discounted_return: float | None = None
+    expert_return: float | None = None
+    random_return: float | None = None
+    criterion: str = ""
     n_expert_demonstrations: int | None = None
     sampling: Sampling | None = None
     resources: Resources | None = None
@@ -110,11 +147,14 @@ class Evaluation:
 
     def _heading(self) -> str:
         kind = "exact" if self.sampling is None else f"{self.sampling.n_rollouts} rollouts"
-        return f"evaluation ({kind}, {'deterministic' if self.deterministic else 'stochastic'})"
+        return f"evaluation ({kind}, {'deterministic' if self.deterministic else 'stochastic'}, {self.criterion})"
 
     def _rows(self) -> list[tuple[str, str]]:
-        rows = [("expected costs", " ".join(f"{cost:+.4f}" for cost in self.expected_costs))]
-        for name in ("true_cost", "true_gap", "cost_distance", "normalised_score", "occupancy_distance", "agreement"):
+        costs = [f"{cost:+.4f}" for cost in self.expected_costs]
+        if len(costs) > _MOST_SHOWN:
+            costs = [*costs[:_MOST_SHOWN], f"… ({len(costs)} costs)"]
+        rows = [("expected costs", " ".join(costs))]
+        for name in _SHOWN:
             value = getattr(self, name)
             if value is not None:
                 interval = getattr(self.sampling, name, None)
@@ -145,7 +185,7 @@ def evaluate(
     discount: float | None = None,
     deterministic: bool = False,
     resources: Resources | None = None,
-    n_rollouts: int = 1000,
+    n_rollouts: int | None = None,
     horizon: int | None = None,
     confidence: float = 0.95,
     rng: np.random.Generator | None = None,
@@ -168,8 +208,8 @@ def evaluate(
     resources
         What learning the policy took; kept in the result.
     n_rollouts, horizon, confidence, rng
-        For rollouts only: number of rollouts; their length (by default until 0.1 % of the discounted weight is left);
-        joint confidence of the intervals; the source of randomness.
+        For rollouts only: number of rollouts, see `Task.expected_costs`; their length (by default until 0.1 % of the
+        discounted weight is left); joint confidence of the intervals; the source of randomness.
 
     Examples
     --------
@@ -190,30 +230,36 @@ def evaluate(
         raise ValueError("give either expert or expert_features, not both")
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    if task.access != "model" and n_rollouts < 2:
+    if n_rollouts is not None and n_rollouts < 2:
         raise ValueError(f"n_rollouts must be at least 2, got {n_rollouts}")
     if task.costs is None and task.true_cost is None:
-        raise ValueError("costs must be given: the environment has none of its own")
+        raise ValueError("costs must be given: the environment has none of its own, and there are no demonstrations")
 
-    def estimate(rolled: PolicyLike, greedy: bool) -> CostEstimate:
-        return task.expected_costs(
+    def assess(rolled: PolicyLike, greedy: bool) -> tuple[CostEstimate, Returns | None]:
+        return task.assess(
             rolled, rng=rng, n_rollouts=n_rollouts, horizon=horizon, deterministic=greedy, with_true_cost=True
         )
 
-    ours = estimate(policy, deterministic)
+    ours, gained = assess(policy, deterministic)
     n_costs = ours.values.size - (task.true_cost is not None)
-    theirs: CostEstimate | None = None
-    random: CostEstimate | None = None
-    if task.true_cost is not None and task.expert is not None:
-        random = estimate(UniformPolicy(task.action_space), False)
+    random: tuple[CostEstimate, Returns | None] | None = None
+    theirs: tuple[CostEstimate | None, Returns | None]
+    to_compare = task.expert is not None and task.true_cost is not None
+    if to_compare or (gained is not None and _has_uniform(task.action_space)):
+        random = assess(UniformPolicy(task.action_space), False)
     if task.expert is not None:
-        theirs = estimate(task.expert, False)
+        theirs = assess(task.expert, False)
     else:
-        theirs = _expert_features(task, expert_features, n_costs)
-    evaluation = _compare(task, ours, theirs, random, n_costs, confidence)
+        theirs = _expert_features(task, expert_features, n_costs), None
+    evaluation = _compare(task, ours, theirs[0], random[0] if random and to_compare else None, n_costs, confidence)
+    evaluation |= reward_units(task, evaluation, gained, theirs[1], random[1] if random else None, confidence)
     if task.expert is not None and ours.exact:
         evaluation |= _compare_occupancies(task, policy, deterministic)
-    return Evaluation(deterministic=deterministic, resources=resources, **evaluation)
+    return Evaluation(deterministic=deterministic, resources=resources, criterion=str(task.criterion), **evaluation)
+
+
+def _has_uniform(space: gym.Space[Any]) -> bool:
+    return not isinstance(space, gym.spaces.Box) or space.is_bounded()
 
 
 def _task(
@@ -231,7 +277,7 @@ def _task(
 
 def _expert_features(task: Task, given: ArrayLike | None, n_costs: int) -> CostEstimate | None:
     if given is not None:
-        return CostEstimate.exactly(finite_array("expert_features", given, (n_costs,)), task.discount)
+        return CostEstimate.exactly(finite_array("expert_features", given, (n_costs,)), task.criterion)
     return None if task.demonstrations is None or task.costs is None else task.expert_features()
 
 
@@ -268,8 +314,8 @@ def _compare(
             ranges["true_gap"] = (float(box[-1, 0] - expert_box[-1, 1]), float(box[-1, 1] - expert_box[-1, 0]))
             if random is not None:
                 numbers = [float(part.values[-1]) for part in (ours, theirs, random)]
-                known["normalised_score"] = _score(*numbers)
-                ranges["normalised_score"] = _score_range(box[-1], expert_box[-1], random.intervals(level)[-1])
+                known["normalised_score"] = score(*numbers)
+                ranges["normalised_score"] = score_range(box[-1], expert_box[-1], random.intervals(level)[-1])
     if not ours.exact:
         known["sampling"] = Sampling(ours.n_trajectories, ours.horizon or 0, confidence, **ranges)
     return known
@@ -282,30 +328,25 @@ def _middle(ours: FloatArray, theirs: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def _compare_occupancies(task: Task, policy: PolicyLike, deterministic: bool) -> dict[str, Any]:
-    mdp = task.model
+    mdp = task.dynamics
+    assert mdp is not None
     table = policy_table(policy, mdp, deterministic=deterministic)
     expert_table = policy_table(task.expert, mdp)  # type: ignore[arg-type]
-    occupancy, expert_occupancy = mdp.occupancy(table), mdp.occupancy(expert_table)
+    occupancy, expert_occupancy = task.occupancy(table), task.occupancy(expert_table)
     return {
         "occupancy_distance": _occupancy_distance(mdp, occupancy, expert_occupancy),
         "agreement": _agreement(mdp, table, expert_table, expert_occupancy.sum(axis=1)),
     }
 
 
-def _score(ours: float, theirs: float, random: float) -> float | None:
-    """Return the normalised score, or None if the expert is no better or worse than random, up to rounding."""
-    scale = theirs - random
-    return (ours - random) / scale if abs(scale) > 1e-12 else None
-
-
-def _occupancy_distance(mdp: FiniteMDP, one: FloatArray, other: FloatArray) -> float:
+def _occupancy_distance(mdp: FiniteDynamics, one: FloatArray, other: FloatArray) -> float:
     difference = one - other
     if mdp.absorbing_state is not None:  # which action is "taken" there means nothing
         difference[mdp.absorbing_state] = difference[mdp.absorbing_state].sum() / mdp.n_actions
     return min(1.0, float(0.5 * np.abs(difference).sum()))  # two sums of one, up to rounding
 
 
-def _agreement(mdp: FiniteMDP, one: FloatArray, other: FloatArray, weights: FloatArray) -> float | None:
+def _agreement(mdp: FiniteDynamics, one: FloatArray, other: FloatArray, weights: FloatArray) -> float | None:
     acting = np.arange(mdp.n_states) != mdp.absorbing_state
     weights = weights[acting]
     if weights.sum() <= 0:
@@ -313,14 +354,6 @@ def _agreement(mdp: FiniteMDP, one: FloatArray, other: FloatArray, weights: Floa
     # Σ_a min(p, q) = 1 − ½Σ_a|p − q|. Both sums below add up in the same order, so the quotient is at most 1.
     apart = np.minimum(0.5 * np.abs(one - other)[acting].sum(axis=1), 1.0)
     return float(1 - (weights * apart).sum() / weights.sum())
-
-
-def _score_range(ours: FloatArray, theirs: FloatArray, random: FloatArray) -> tuple[float, float] | None:
-    """Return the range of the score over three intervals: it is monotone in each argument, so corners suffice."""
-    if theirs[0] - random[1] <= 0 <= theirs[1] - random[0]:
-        return None
-    corners = [(x - r) / (e - r) for x, e, r in itertools.product(ours, theirs, random)]
-    return float(min(corners)), float(max(corners))
 
 
 def _plain(value: Any) -> Any:

@@ -32,12 +32,15 @@ class Costs(ABC):
         The set W: the class of costs is {Σ w_i c_i : w ∈ W}.
     uses_actions
         Whether the costs depend on actions; if not, ``rows`` takes None in their place.
+    row_norm
+        The largest Euclidean norm that a row can have, if that is known and less than its entries in [−1, 1] allow.
     chosen_from_demonstrations
         Whether the costs were chosen after looking at demonstrations. Then what these say of the costs is no
         independent estimate of the expert's, and no statement about the expert can rest on it.
     """
 
     uses_actions: bool = True
+    row_norm: float | None = None
     chosen_from_demonstrations: bool = False
 
     def __init__(self, weights: CostClass = "simplex", names: Sequence[str] | None = None) -> None:

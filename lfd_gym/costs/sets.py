@@ -99,13 +99,15 @@ class ConvexSet(ABC):
         """Bound the support function from below over all vectors within ``radii`` of ``vector``."""
         return float(self.support(vector)) - self.largest_within(np.zeros_like(vector), radii)
 
-    def deviation(self, size: int, n_samples: int, delta: float) -> float:
+    def deviation(self, size: int, n_samples: int, delta: float, norm: float | None = None) -> float:
         """With probability 1 − ``delta``: a bound of the support function of (mean − expectation).
 
-        The mean is over independent vectors with entries in [−1, 1]. Here by McDiarmid's inequality for the 2-norm,
-        whose expectation is at most √(size/n_samples).
+        With the same probability it bounds that of (expectation − mean), by symmetry. The mean is over independent
+        vectors of 2-norm at most ``norm``; if that is not given, with entries in [−1, 1].
+        Here by McDiarmid's inequality for the 2-norm, whose expectation is at most norm/√n_samples.
         """
-        return self.radius(size) * math.sqrt(size) * (1 + math.sqrt(2 * math.log(1 / delta))) / math.sqrt(n_samples)
+        largest = math.sqrt(size) if norm is None else norm
+        return self.radius(size) * largest * (1 + math.sqrt(2 * math.log(1 / delta))) / math.sqrt(n_samples)
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ class Simplex(ConvexSet):
         """Attained: the largest coordinate of the difference."""
         return float((vector - radii).max())
 
-    def deviation(self, size: int, n_samples: int, delta: float) -> float:
+    def deviation(self, size: int, n_samples: int, delta: float, norm: float | None = None) -> float:
         """By Hoeffding's inequality for each coordinate."""
         return math.sqrt(2 * math.log(size / delta) / n_samples)
 

@@ -70,6 +70,15 @@ class FiniteDynamics:
             if row.nnz != 1 or row.indices[0] != state:
                 raise ValueError(f"absorbing_state {state} must stay in place, but action {action} can leave it")
 
+    def occupancy(self, policy: FloatArray, step_weights: FloatArray) -> FloatArray:
+        """Σ_t step_weights[t] P[x_t, a_t], (S, A): how often ``policy``, (S, A), takes each pair in its first steps."""
+        states, visits = self.initial_distribution, np.zeros(self.n_states)
+        back = self.transitions.T
+        for weight in step_weights:
+            visits += weight * states
+            states = back @ (states[:, None] * policy).ravel()
+        return np.asarray(visits[:, None] * policy)
+
     @classmethod
     def from_table(cls, table: TransitionTable, initial_distribution: ArrayLike) -> FiniteDynamics:
         """Build from Gymnasium's toy_text table, ``P[s][a] = [(probability, next_state, reward, terminated), …]``.
