@@ -11,6 +11,7 @@ from lfd_gym.assessment.certificate import Certificate, certify, certify_saddle_
 from lfd_gym.assessment.evaluation import Evaluation, evaluate
 from lfd_gym.baselines.learner import LearningResult
 from lfd_gym.costs.costs import Costs, FunctionCosts, TableCosts, normalise_costs
+from lfd_gym.costs.fourier import FourierCosts
 from lfd_gym.costs.sets import Ball, Box, ConvexSet, Simplex
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
@@ -51,6 +52,7 @@ __all__ = [
     "Demonstrations",
     "Evaluation",
     "FiniteMDP",
+    "FourierCosts",
     "FunctionCosts",
     "GenerativeModel",
     "LearningResult",
