@@ -129,9 +129,9 @@ def certify(
     """Bound δ_C(π, π_E) for any policy, whoever learned it and however.
 
     The bound rests on the demonstrations and, where the model is not known, on fresh rollouts of the policy. Costs that
-    were chosen after looking at the demonstrations, such as the default ones of a continuous task, say nothing about the
-    expert behind them: the certificate is then about the distance to these demonstrations, unless ``held_out`` ones are
-    given.
+    were chosen after looking at the demonstrations, such as the default ones of a continuous task, say nothing about
+    the expert behind them: the certificate is then about the distance to these demonstrations, unless ``held_out`` ones
+    are given.
 
     Parameters
     ----------

@@ -1,0 +1,146 @@
+"""The whole way, from demonstrations to a certificate, on the environments that people have, on both lines of Gymnasium.
+
+What is learned here is not good, budgets are tiny: the tests are about what runs, and about what is true of it.
+"""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import lfd_gym as lfd
+
+pytest.importorskip("stable_baselines3")
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+OLD_LINE = gym.__version__.startswith("0.")
+LANDER = "LunarLander-v2" if OLD_LINE else "LunarLander-v3"
+CHEETAH = "HalfCheetah-v4" if OLD_LINE else "HalfCheetah-v5"
+
+
+class OtherActions(gym.ActionWrapper):
+    """A wrapper that nobody knows: it swaps the actions."""
+
+    def action(self, action):
+        return 1 - action
+
+
+class Docking(gym.Env):
+    """A point to be brought to rest at the origin, seen as a Dict with parts of different kinds."""
+
+    observation_space = gym.spaces.Dict(
+        {
+            "position": gym.spaces.Box(-2.0, 2.0, (2,), np.float32),
+            "near": gym.spaces.Discrete(2),
+            "signs": gym.spaces.Tuple((gym.spaces.MultiBinary(2), gym.spaces.MultiDiscrete([3, 3]))),
+        }
+    )
+    action_space = gym.spaces.Discrete(5)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.position = self.np_random.uniform(-1, 1, 2)
+        return self._seen(), {}
+
+    def step(self, action):
+        self.position = np.clip(self.position + 0.2 * np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]])[action], -2, 2)
+        distance = float(np.linalg.norm(self.position))
+        return self._seen(), -distance, distance < 0.15, False, {}
+
+    def _seen(self):
+        sign = np.sign(self.position).astype(np.int64)
+        return {
+            "position": self.position.astype(np.float32),
+            "near": np.int64(np.linalg.norm(self.position) < 0.5),
+            "signs": ((sign > 0).astype(np.int8), sign + 1),
+        }
+
+
+if "lfd_gym_test/Docking-v0" not in gym.registry:
+    gym.register("lfd_gym_test/Docking-v0", entry_point=Docking, max_episode_steps=30)
+
+
+def rescaled_pendulum():
+    env = gym.make("Pendulum-v1")
+    return gym.wrappers.RescaleAction(env, np.float32(-1), np.float32(1))
+
+
+ENVIRONMENTS = {
+    "gridworld": (lambda: gym.make("lfd_gym/StochasticGridworld-v0", size=4), "model"),
+    "frozen lake": (lambda: gym.make("FrozenLake-v1"), "model"),
+    "cart pole": (lambda: gym.make("CartPole-v1"), "simulator"),
+    "wrapped cart pole": (lambda: OtherActions(gym.make("CartPole-v1")), "episodes"),
+    "rescaled pendulum": (rescaled_pendulum, "simulator"),
+    "lander": (lambda: gym.make(LANDER), "episodes"),
+    "cheetah": (lambda: gym.make(CHEETAH), "simulator"),
+    "dict": (lambda: gym.make("lfd_gym_test/Docking-v0"), "episodes"),
+    "vector environment": (lambda: gym.make_vec("CartPole-v1", num_envs=3), "episodes"),
+    "vector environment of dicts": (
+        lambda: gym.vector.SyncVectorEnv([lambda: gym.make("lfd_gym_test/Docking-v0")] * 2),
+        "episodes",
+    ),
+    "Stable-Baselines3's": (lambda: DummyVecEnv([lambda: gym.make("Pendulum-v1")] * 2), "episodes"),
+}
+
+
+@pytest.mark.parametrize("name", ENVIRONMENTS)
+def test_from_demonstrations_to_a_certificate(name):
+    make, access = ENVIRONMENTS[name]
+    env = make()
+    rng = np.random.default_rng(0)
+    expert = lfd.policies.UniformPolicy(lfd.Task(env, discount=0.97).action_space)
+    demos = lfd.collect(env, expert, n_trajectories=3, horizon=40, rng=rng)
+    task = lfd.Task(env, demos, discount=0.97, horizon=30)
+    assert task.access == access
+    result = lfd.learn(task, "bc", rng=rng, budget=20)
+
+    evaluation = lfd.evaluate(result.policy, task, rng=rng, n_rollouts=6)
+    assert np.abs(evaluation.expected_costs).max() <= 1
+    assert evaluation.cost_distance >= 0
+    assert (evaluation.episode_return is not None) == (access != "model")
+    assert evaluation.discounted_return is not None
+    assert "first 30 steps" in str(evaluation)
+
+    certificate = lfd.certify(result.policy, task, rng=rng, n_rollouts=6)
+    assert certificate.cost_distance <= certificate.cost_distance_bound
+    assert certificate.about == ("expert" if access == "model" else "demonstrations")
+    held_out = lfd.collect(env, expert, n_trajectories=3, horizon=40, rng=rng)
+    honest = lfd.certify(result.policy, task, rng=rng, n_rollouts=6, held_out=held_out)
+    assert honest.about == "expert"
+    assert honest.cost_distance_bound >= honest.cost_distance
+    env.close()
+
+
+@pytest.mark.parametrize("name", ["frozen lake", "wrapped cart pole", "rescaled pendulum", "dict"])
+def test_what_is_learned_plays_for_stable_baselines(name):
+    env = ENVIRONMENTS[name][0]()
+    rng = np.random.default_rng(1)
+    expert = lfd.policies.UniformPolicy(lfd.Task(env, discount=0.9).action_space)
+    demos = lfd.collect(env, expert, n_trajectories=2, horizon=30, rng=rng)
+    learned = lfd.learn(lfd.Task(env, demos, discount=0.9), "bc", rng=rng, budget=10)
+    mean, deviation = evaluate_policy(learned.policy, env, n_eval_episodes=2, warn=False)
+    assert np.isfinite([mean, deviation]).all()
+
+
+def test_the_return_is_the_environments_own():
+    """Of what an evaluation plays, the mean return is what Stable-Baselines3 finds, up to chance."""
+    env = gym.make("CartPole-v1")
+    rng = np.random.default_rng(2)
+
+    def lean(observations):
+        return (observations[:, 2] + observations[:, 3] > 0).astype(np.int64)
+
+    demos = lfd.collect(env, lean, n_trajectories=5, horizon=500, rng=rng)
+    task = lfd.Task(env, demos, discount=0.95)
+    found = lfd.evaluate(lean, task, rng=rng, n_rollouts=30)
+    predictor = lfd.as_policy(lean)
+    predictor.greedy = lambda observations: lean(observations)
+    mean, _ = evaluate_policy(predictor, env, n_eval_episodes=30, warn=False)
+    low, high = found.sampling.episode_return
+    assert low - (high - low) <= mean <= high + (high - low)
+    assert found.expert_return == pytest.approx(np.mean([episode.rewards.sum() for episode in demos]))
+    assert found.random_return < 60 < found.episode_return
+    assert found.episode_length == found.episode_return  # a reward of one a step
+    assert found.normalised_score == pytest.approx(
+        (found.episode_return - found.random_return) / (found.expert_return - found.random_return)
+    )
