@@ -1,5 +1,7 @@
 """The recovered cost as a function, and as the reward of an environment."""
 
+import importlib.util
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -86,3 +88,10 @@ def test_it_shows_its_largest_weights():
 def test_bad_weights_are_named(weights):
     with pytest.raises(ValueError, match="weights must"):
         RecoveredCost(lfd.TableCosts(np.eye(2), n_actions=1), weights)
+
+
+@pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is not None, reason="Stable-Baselines3 is installed")
+def test_without_the_extra_it_is_said_what_to_install():
+    cost = RecoveredCost(lfd.TableCosts(np.eye(2), n_actions=1), [1.0, 0.0])
+    with pytest.raises(ImportError, match=r"pip install 'lfd-gym\[imitation\]'"):
+        cost.vec_env(None)
