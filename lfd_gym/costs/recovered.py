@@ -104,7 +104,7 @@ class RecoveredReward(gym.Wrapper[Any, Any, Any, Any]):
         if self._seen is None:
             raise gym.error.ResetNeeded("call reset before the first step")
         # The cost comes first: what the environment does to an action that it is given must not change it.
-        reward = -float(self.cost(self._seen, _batch_of_one(self.env.action_space, action))[0])
+        reward = 0.0 - float(self.cost(self._seen, _batch_of_one(self.env.action_space, action))[0])
         observation, original, terminated, truncated, info = self.env.step(action)
         self._seen = _batch_of_one(self.env.observation_space, observation)
         return observation, reward, terminated, truncated, {**info, "original_reward": original}

@@ -50,7 +50,7 @@ class RecoveredRewardVecEnv(VecEnvWrapper):
         if self._seen is None:
             raise RuntimeError("call reset before the first step")
         done = to_array(self.action_space, actions, self.num_envs)
-        self._rewards = -self.cost(self._seen, done).astype(np.float32)
+        self._rewards = (0.0 - self.cost(self._seen, done)).astype(np.float32)
         self.venv.step_async(actions)
 
     def step_wait(self) -> Any:
