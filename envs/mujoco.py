@@ -38,12 +38,11 @@ class MujocoModel(SimulatorModel):
 
     A state begins with ``qpos`` and ``qvel``. Where what follows depends on more of MuJoCo's data, such as the warm
     start of the constraint solver, the places of bodies or contact forces, it goes on with these arrays, see `fields`.
-    They are found by changing them, at some states of random play, and seeing whether the environment shows or does
-    something else. An environment that does not go on from restored states exactly as before, since its observations,
-    rewards or ends depend on what is kept elsewhere, is refused.
-
-    Where random play meets no contacts and no limits of joints, the solver's warm start is not part of the state:
-    beyond, transitions agree with the environment up to the tolerance of the solver.
+    They are found by changing them, at the states of two short episodes, and seeing whether the environment shows or
+    does something else. An environment that does not go on from the restored states exactly as before, since its
+    observations, rewards or ends depend on what is kept elsewhere, is refused. What these episodes do not meet is not
+    seen: if they have no contacts and reach no limits of joints, the solver's warm start is not part of the state, and
+    transitions with such agree with those of the environment up to the tolerance of the solver.
 
     Attributes
     ----------
