@@ -9,9 +9,11 @@ import gymnasium as gym
 from lfd_gym.envs.classic_control import CLASSIC_CONTROL, ClassicControlModel
 from lfd_gym.envs.mujoco import MujocoModel
 from lfd_gym.envs.seals import ResettableModel
+from lfd_gym.envs.wrapped import WrappedModel
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP
+from lfd_gym.model.wrappers import peel
 
 _MODEL_METHODS = ("sample_initial", "sample_next", "observe", "is_absorbing")
 _MODEL_SPACES = ("state_space", "action_space", "observation_space")
@@ -20,8 +22,10 @@ _MODEL_SPACES = ("state_space", "action_space", "observation_space")
 def as_generative_model(source: FiniteMDP | GenerativeModel | gym.Env[Any, Any]) -> GenerativeModel:
     """Return the generative model of an environment or of a finite MDP.
 
-    Environments are taken without their wrappers: time limits cut what is recorded, they do not end the process, and
-    wrapped observations, actions or rewards are not seen. The environment is left as it was by every call of the model.
+    It is the model of the environment as given, with its wrappers. A time limit cuts what is recorded, it does not end
+    the process; wrappers that record, render or check have no effect; those that filter, flatten or transform
+    observations, and those that clip or rescale actions, are carried over into the model. Under any other wrapper only
+    episodes can be played. The environment is left as it was by every call of the model.
 
     - A `FiniteMDP`, and environments with tables (`transitions` and `initial_distribution` as in this package, `P` and
       `initial_state_distrib` as in FrozenLake, CliffWalking and Taxi) become a `TabularModel` with the states of
@@ -31,6 +35,11 @@ def as_generative_model(source: FiniteMDP | GenerativeModel | gym.Env[Any, Any])
 
     Anything else is refused: an environment that cannot be put into a state has no generative model, and a copy of one
     need not be a copy of its simulator.
+
+    Raises
+    ------
+    TypeError
+        If the environment allows episodes only; it says why, and names the wrapper if there is one in the way.
 
     Examples
     --------
@@ -45,9 +54,26 @@ def as_generative_model(source: FiniteMDP | GenerativeModel | gym.Env[Any, Any])
     """
     if isinstance(source, FiniteMDP):
         return TabularModel.of(source)
-    env: Any = getattr(source, "unwrapped", source)
+    effective, within = peel(source)
+    model = _model_within(source, within)
+    return WrappedModel(source, model, effective) if effective else model
+
+
+def _model_within(source: Any, env: Any) -> GenerativeModel:
+    """Return the model of ``env``, the part of ``source`` inside the known wrappers, or say why there is none."""
+    # The class is asked: wrappers of Gymnasium 0.29 show the methods of the environment within as their own.
+    if isinstance(env, gym.Wrapper) and not _offers(type(env), *_MODEL_METHODS):
+        raise TypeError(
+            f"source {source} is wrapped in `{type(env).__name__}`, whose effect is not known, so only episodes can be "
+            "played in it"
+        )
     if isinstance(env, GenerativeModel):
         return env
+    if isinstance(env, gym.vector.VectorEnv) or _offers(env, "num_envs", "step_async"):  # the latter: SB3's VecEnv
+        raise TypeError(
+            f"source {source} is a vector environment, so only episodes can be played in it: for a generative model, "
+            "take one environment of its kind"
+        )
     if isinstance(env, gym.Env) and FiniteDynamics.known_of(env):
         return TabularModel.of(FiniteDynamics.from_env(env))
     if isinstance(env, CLASSIC_CONTROL):

@@ -10,6 +10,7 @@ import numpy as np
 from lfd_gym.costs.costs import Costs, normalise_costs
 from lfd_gym.envs.gridworld import random_state_costs
 from lfd_gym.model.dynamics import FiniteDynamics
+from lfd_gym.model.wrappers import peel, unwrap_states
 from lfd_gym.validation import FloatArray
 
 #: Costs beside that of the reward, for environments that bring nothing else.
@@ -34,7 +35,7 @@ def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
     >>> round(float(mdp.plan(cost).values[0]), 6)  # the goal is six moves away: −(1 − γ) γ⁵
     -0.059049
     """
-    source: Any = env.unwrapped
+    source: Any = unwrap_states(env)
     if hasattr(source, "transitions") and hasattr(source, "cost_features"):
         return np.array(source.cost_features[:, 0])
     if not hasattr(source, "P"):
@@ -54,20 +55,27 @@ def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
 
 
 def true_cost(env: gym.Env[Any, Any]) -> FloatArray | None:
-    """Return `reward_cost` scaled to [−1, 1], or None if the environment has no table of rewards."""
+    """Return `reward_cost` scaled to [−1, 1], or None if the environment as wrapped has no table of rewards."""
+    if not FiniteDynamics.known_of(env):
+        return None
     source: Any = env.unwrapped
     has_rewards = hasattr(source, "P") or (hasattr(source, "transitions") and hasattr(source, "cost_features"))
-    return normalise_costs(reward_cost(env)) if has_rewards and FiniteDynamics.known_of(env) else None
+    return normalise_costs(reward_cost(env)) if has_rewards else None
 
 
 def own_costs(env: gym.Env[Any, Any]) -> Costs | FloatArray | None:
-    """Return the costs that an environment comes with, or None if it has none.
+    """Return the costs that an environment, with its wrappers, comes with, or None if it has none.
 
     The environment's ``costs``, if they are `Costs`, or its ``cost_features``, (S·A, n_c). A tabular environment that
     brings a reward only gives its cost, scaled to [−1, 1], followed by four costs of states drawn like those of the
     paper's experiment and zero at the end: whoever learns from demonstrations is not told which of them is meant.
     """
-    source: Any = env.unwrapped
+    try:
+        source = unwrap_states(env)
+    except TypeError:
+        return None
+    if not FiniteDynamics.known_of(env) and peel(env)[0]:  # functions of other observations than those of env
+        return None
     if isinstance(getattr(source, "costs", None), Costs):
         return source.costs  # type: ignore[no-any-return]
     if hasattr(source, "cost_features"):

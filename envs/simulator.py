@@ -13,6 +13,7 @@ from gymnasium import spaces
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym.model.generative_model import batch_size, check_generator
+from lfd_gym.spaces import array_space
 
 
 class SimulatorModel(ABC):
@@ -23,7 +24,7 @@ class SimulatorModel(ABC):
 
     A transition that ends the episode leads to the absorbing state: a row of NaN, or one more state if the environment
     has a `Discrete` space of states. What a policy sees there is a row of NaN, or one more observation if observations
-    are `Discrete`.
+    are `Discrete`. `Dict` and `Tuple` observations and actions are flat arrays, see `lfd_gym.spaces`.
 
     Parameters
     ----------
@@ -37,9 +38,10 @@ class SimulatorModel(ABC):
 
     def __init__(self, env: Any, state_space: gym.Space[Any], ends: bool) -> None:
         self.env = env
-        self.state_space = _with_absorbing(state_space) if ends else state_space
-        self.action_space: gym.Space[Any] = env.action_space
-        self.observation_space = _with_absorbing(env.observation_space) if ends else env.observation_space
+        self.state_space = with_absorbing(state_space) if ends else state_space
+        self.action_space = flat_space("action_space", env.action_space)
+        observed = flat_space("observation_space", env.observation_space)
+        self.observation_space = with_absorbing(observed) if ends else observed
         self._ends = ends
         for role in ("state_space", "action_space", "observation_space"):
             _bounds(role, getattr(self, role))
@@ -59,7 +61,7 @@ class SimulatorModel(ABC):
     def _absorbing_state(self) -> Any:
         if not self._ends:
             raise RuntimeError(f"an episode of {self.env} has ended, although none of its states is terminal")
-        return _end(self.state_space)
+        return absorbing_element(self.state_space)
 
     def _borrow(self, stream: Any) -> AbstractContextManager[None]:
         return borrowed(self.env, stream)
@@ -80,7 +82,7 @@ class SimulatorModel(ABC):
             raise ValueError(f"states and actions must have the same length, got {len(batch)} and {len(moves)}")
         with self._borrow(check_generator("rng", rng)):
             for k in np.flatnonzero(~_absorbing(batch, self.state_space, self._ends)):
-                successor = self._next_state(batch[k], moves[k])
+                successor = self._next_state(batch[k], unflat(self.env.action_space, moves[k]))
                 batch[k] = self._absorbing_state() if successor is None else successor
         return batch
 
@@ -92,7 +94,11 @@ class SimulatorModel(ABC):
         observations = np.empty(shape, dtype=self.observation_space.dtype)
         with self._borrow(_NoStream(self.env)):
             for k in range(len(batch)):
-                observations[k] = _end(self.observation_space) if absorbing[k] else self._observation(batch[k])
+                observations[k] = (
+                    absorbing_element(self.observation_space)
+                    if absorbing[k]
+                    else flat(self.env.observation_space, self._observation(batch[k]))
+                )
         return observations
 
     def is_absorbing(self, states: ArrayLike) -> NDArray[np.bool_]:
@@ -161,6 +167,21 @@ def batch_of(name: str, values: ArrayLike, space: gym.Space[Any], nan_rows: bool
     return array
 
 
+def flat_space(name: str, space: gym.Space[Any]) -> gym.Space[Any]:
+    """Return the space of the arrays that `flat` makes of the elements of ``space``."""
+    return array_space(name, space) if isinstance(space, spaces.Dict | spaces.Tuple) else space
+
+
+def flat(space: gym.Space[Any], element: Any) -> Any:
+    """Return an element of ``space`` as one array."""
+    return spaces.flatten(space, element) if isinstance(space, spaces.Dict | spaces.Tuple) else element
+
+
+def unflat(space: gym.Space[Any], array: Any) -> Any:
+    """Return the element of ``space`` that `flat` made ``array`` from."""
+    return spaces.unflatten(space, array) if isinstance(space, spaces.Dict | spaces.Tuple) else array
+
+
 def _shape(space: gym.Space[Any]) -> tuple[int, ...]:
     return space.shape or ()
 
@@ -179,15 +200,15 @@ def _bounds(name: str, space: gym.Space[Any]) -> tuple[Any, Any]:
     )
 
 
-def _with_absorbing(space: gym.Space[Any]) -> gym.Space[Any]:
+def with_absorbing(space: gym.Space[Any]) -> gym.Space[Any]:
     """Add one element to a `Discrete` space; other spaces use NaN."""
     if isinstance(space, spaces.Discrete):
         return spaces.Discrete(int(space.n) + 1, start=int(space.start))
     return space
 
 
-def _end(space: gym.Space[Any]) -> Any:
-    """Return the absorbing element of a space made by `_with_absorbing`."""
+def absorbing_element(space: gym.Space[Any]) -> Any:
+    """Return the absorbing element of a space made by `with_absorbing`."""
     if isinstance(space, spaces.Discrete):
         return space.start + space.n - 1
     if np.issubdtype(space.dtype, np.floating):
@@ -199,7 +220,7 @@ def _absorbing(batch: NDArray[Any], space: gym.Space[Any], ends: bool) -> NDArra
     if not ends:
         return np.zeros(len(batch), dtype=np.bool_)
     if isinstance(space, spaces.Discrete):
-        return np.asarray(batch == _end(space))
+        return np.asarray(batch == absorbing_element(space))
     return _nan_rows(batch)
 
 

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from lfd_gym.model.wrappers import unwrap_states
 from lfd_gym.validation import FloatArray, distribution, finite_array
 
 #: Gymnasium's toy_text table: ``P[s][a] = [(probability, next_state, reward, terminated), …]``.
@@ -97,9 +98,10 @@ class FiniteDynamics:
     def from_env(cls, env: gym.Env[Any, Any]) -> FiniteDynamics:
         """Build from a tabular environment: one of ours, or one with toy_text's ``P`` and ``initial_state_distrib``.
 
-        Time limits are not part of the dynamics: they cut what is recorded, they do not end the process.
+        Time limits are not part of the dynamics: they cut what is recorded, they do not end the process. Other wrappers
+        may change the states or the actions: they are refused, except where they are known to leave both alone.
         """
-        source: Any = env.unwrapped
+        source: Any = unwrap_states(env)
         found = getattr(source, "dynamics", None)
         if isinstance(found, FiniteDynamics):
             return found
@@ -119,8 +121,11 @@ class FiniteDynamics:
 
     @staticmethod
     def known_of(env: gym.Env[Any, Any]) -> bool:
-        """Whether ``env`` shows its transitions."""
-        source: Any = env.unwrapped
+        """Whether ``env``, with its wrappers, shows its transitions."""
+        try:
+            source = unwrap_states(env)
+        except TypeError:
+            return False
         pairs = (("transitions", "initial_distribution"), ("P", "initial_state_distrib"))
         return any(all(hasattr(source, name) for name in pair) for pair in pairs)
 

@@ -29,6 +29,12 @@ class GenerativeModel(Protocol):
     ----------
     state_space, action_space, observation_space
         Gymnasium spaces of single states, actions and observations.
+
+    Notes
+    -----
+    A model whose observations tell the state may also offer ``states_of(observations)``, which returns one state for
+    each observation such that `observe` gives the observations back, up to rounding. One that cannot has no such
+    attribute: ask by ``hasattr(model, "states_of")``. Finite models, classic control and InvertedPendulum have it.
     """
 
     state_space: gym.Space[Any]
@@ -127,6 +133,10 @@ class TabularModel:
     def observe(self, states: ArrayLike) -> IntArray:
         """Return the states themselves."""
         return _check_range("states", _integers("states", states), self.n_states)
+
+    def states_of(self, observations: ArrayLike) -> IntArray:
+        """Return the states that are seen: the observations themselves."""
+        return _check_range("observations", _integers("observations", observations), self.n_states)
 
     def is_absorbing(self, states: ArrayLike) -> NDArray[np.bool_]:
         """Say which states are the absorbing one."""

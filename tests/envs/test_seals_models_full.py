@@ -77,10 +77,11 @@ def test_one_step_environment_ends():
     assert model.is_absorbing(model.sample_next(states, [0, 1, 0], np.random.default_rng(0))).all()
 
 
-@pytest.mark.parametrize("env_id", ["seals/CartPole-v0", "seals/MountainCar-v0"])
-def test_classic_control_of_seals(env_id):
-    env = gym.make(env_id)
+def test_classic_control_of_seals():
+    env = gym.make("seals/CartPole-v0")
     check_generative_model(lfd.as_generative_model(env), env=env)
+    with pytest.raises(TypeError, match="is wrapped in `AbsorbAfterDoneWrapper`, whose effect is not known"):
+        lfd.as_generative_model(gym.make("seals/MountainCar-v0"))
 
 
 def test_cart_pole_of_seals_never_ends():

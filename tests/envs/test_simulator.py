@@ -184,7 +184,7 @@ def test_nothing_is_rendered():
     assert env.unwrapped.render_mode == "human"
 
 
-def test_wrappers_are_stripped():
+def test_a_time_limit_is_no_end():
     env = gym.wrappers.TimeLimit(gym.make("CartPole-v1"), 1)
     env.reset(seed=0)
     assert env.step(0)[3]
@@ -291,9 +291,25 @@ def test_random_observations_are_refused():
 
 def test_spaces_that_hold_no_arrays_are_refused():
     env = Resettable()
-    env.action_space = gym.spaces.Tuple([gym.spaces.Discrete(2)])
-    with pytest.raises(TypeError, match=r"action_space must be Box, Discrete, MultiDiscrete or MultiBinary.*got Tuple"):
+    env.action_space = gym.spaces.Text(3)
+    with pytest.raises(TypeError, match=r"action_space must be Box, Discrete, MultiDiscrete or MultiBinary.*got Text"):
         lfd.as_generative_model(env)
+
+
+def test_actions_of_many_parts_are_flat_arrays():
+    class Sum(Resettable):
+        """A walk moved by the first part of its action, if the second says so."""
+
+        def transition(self, state, action):
+            return np.minimum(state + action["step"] * int(action["go"][0] > 0), 3)
+
+    env = Sum()
+    env.action_space = gym.spaces.Dict(step=gym.spaces.Discrete(3), go=gym.spaces.Box(-1, 1, (1,), np.float32))
+    model = lfd.as_generative_model(env)
+    actions = [
+        gym.spaces.flatten(env.action_space, {"step": step, "go": [go]}) for step, go in [(1, 1), (2, 1), (2, -1)]
+    ]
+    np.testing.assert_array_equal(model.sample_next([0, 0, 0], actions, np.random.default_rng(0)), [1, 2, 0])
 
 
 def test_borrowing_keeps_read_only_arrays():
