@@ -7,6 +7,7 @@ else: `array_space` says what they become, `to_array` and `from_array` go there 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any
 
@@ -60,24 +61,54 @@ def from_array(space: gym.Space[Any], array: NDArray[Any]) -> Any:
     return array
 
 
-def space_to_data(name: str, space: gym.Space[Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-    """Return a space of arrays as JSON values and, of a Box, the arrays ``NAME_low`` and ``NAME_high``.
+def batch_size(space: gym.Space[Any], observation: Any) -> int | None:
+    """Return how many elements of a `Dict` or `Tuple` space a batch holds; None for a single element.
 
-    ``{"discrete": n}``, ``{"multi_discrete": nvec}``, ``{"multi_binary": shape}`` or ``{"box": dtype}``.
+    Examples
+    --------
+    >>> space = spaces.Dict({"goal": spaces.Discrete(3), "speed": spaces.Box(-1, 1, (2,))})
+    >>> batch_size(space, {"goal": 2, "speed": np.zeros(2)}) is None
+    True
+    >>> batch_size(space, {"goal": np.array([2, 0]), "speed": np.zeros((2, 2))})
+    2
     """
+    while isinstance(space, spaces.Dict | spaces.Tuple):
+        first: Any = next(iter(space.spaces)) if isinstance(space, spaces.Dict) else 0
+        space, observation = space[first], observation[first]
+    return len(observation) if np.ndim(observation) > len(space.shape or ()) else None
+
+
+def space_to_data(name: str, space: gym.Space[Any]) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Return a space as JSON values and, of each Box in it, two arrays with names that begin with ``NAME``.
+
+    ``{"discrete": n}``, ``{"multi_discrete": nvec}``, ``{"multi_binary": n}`` or ``{"box": dtype}``; of spaces made of
+    others ``{"dict": [[key, data], …]}`` or ``{"tuple": [data, …]}``, whose order counts when they are flattened.
+    """
+    if isinstance(space, spaces.Dict | spaces.Tuple):
+        inner = list(space.spaces.values()) if isinstance(space, spaces.Dict) else list(space.spaces)
+        parts = [space_to_data(f"{name}.{i}", part) for i, part in enumerate(inner)]
+        bounds = {key: array for _, arrays in parts for key, array in arrays.items()}
+        if isinstance(space, spaces.Dict):
+            return {"dict": [[key, data] for key, (data, _) in zip(space.spaces, parts, strict=True)]}, bounds
+        return {"tuple": [data for data, _ in parts]}, bounds
     check_space(f"{name}_space", space)
     if isinstance(space, spaces.Discrete):
         return {"discrete": int(space.n)}, {}
     if isinstance(space, spaces.MultiDiscrete):
         return {"multi_discrete": space.nvec.tolist()}, {}
     if isinstance(space, spaces.MultiBinary):
-        return {"multi_binary": list(space.shape)}, {}
+        return {"multi_binary": list(space.n) if isinstance(space.n, tuple) else int(space.n)}, {}
     assert isinstance(space, spaces.Box)
     return {"box": np.dtype(space.dtype).str}, {f"{name}_low": space.low, f"{name}_high": space.high}
 
 
 def space_from_data(name: str, data: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> gym.Space[Any]:
     """Return the space that `space_to_data` described."""
+    if "dict" in data:
+        parts = [(key, space_from_data(f"{name}.{i}", part, arrays)) for i, (key, part) in enumerate(data["dict"])]
+        return spaces.Dict(OrderedDict(parts))  # a plain dict would be sorted by its keys
+    if "tuple" in data:
+        return spaces.Tuple([space_from_data(f"{name}.{i}", part, arrays) for i, part in enumerate(data["tuple"])])
     if "discrete" in data:
         return spaces.Discrete(int(data["discrete"]))
     if "multi_discrete" in data:

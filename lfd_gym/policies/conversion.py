@@ -5,16 +5,15 @@ Wherever a policy is asked for, this is accepted:
 - a `Policy`;
 - an (S, A) array whose rows are distributions over actions;
 - an object with ``probabilities(observations) -> (n, A)``;
-- a policy or algorithm of Stable-Baselines3, or any object with its ``predict``. It is recognised by its methods:
-  this module does not import torch;
+- a policy or algorithm of Stable-Baselines3, or any object with its ``predict``, recurrent ones too. The policy of an
+  algorithm is its network: that of DQN is the greedy one, without the random actions of its training. This module does
+  not import torch;
 - a function from a batch of observations to a batch of actions.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import gymnasium as gym
@@ -23,20 +22,11 @@ from numpy.typing import NDArray
 
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.mdp import FiniteMDP, one_hot
+from lfd_gym.policies.networks import network_policy
 from lfd_gym.policies.policy import FinitePolicy, Policy
+from lfd_gym.policies.predictors import Predictor, PredictorPolicy
 from lfd_gym.policies.tables import GreedyPolicy, TablePolicy
 from lfd_gym.validation import FloatArray, IntArray, policy_array
-
-
-@runtime_checkable
-class Predictor(Protocol):
-    """Stable-Baselines3's convention for policies and algorithms."""
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
-    ) -> tuple[Any, Any]:
-        """Return actions for a batch of observations, and the next hidden state."""
-        ...
 
 
 @runtime_checkable
@@ -68,62 +58,13 @@ def _wrapped(policy: Any) -> Policy:
     if isinstance(policy, Stated):
         return _StatedPolicy(policy)
     if isinstance(policy, Predictor):
-        network: Any = policy if hasattr(policy, "get_distribution") else getattr(policy, "policy", policy)
-        if hasattr(network, "get_distribution"):
-            from lfd_gym.policies.networks import network_policy
-
-            return network_policy(network)
-        return PredictorPolicy(policy)
+        return network_policy(policy) or PredictorPolicy(policy)
     if callable(policy):
         return FunctionPolicy(policy)
     raise TypeError(
         "policy must be an (S, A) array, have `probabilities` or `predict`, or be a function of observations; "
         f"got {type(policy).__name__}"
     )
-
-
-class PredictorPolicy(Policy):
-    """Anything with Stable-Baselines3's ``predict`` that does not remember; its probabilities are not known."""
-
-    def __init__(self, predictor: Predictor) -> None:
-        self.predictor = predictor
-        self.observation_space = getattr(predictor, "observation_space", None)
-        self.action_space = getattr(predictor, "action_space", None)
-
-    def sample(self, observations: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """Ask; a network draws with torch's global stream, which `acting` determines."""
-        return self._ask(observations, False)
-
-    def greedy(self, observations: NDArray[Any]) -> NDArray[Any]:
-        """Ask for the deterministic actions."""
-        return self._ask(observations, True)
-
-    def _ask(self, observations: NDArray[Any], deterministic: bool) -> NDArray[Any]:
-        actions, hidden = self.predictor.predict(observations, deterministic=deterministic)
-        if hidden is not None:
-            raise ValueError(f"{type(self.predictor).__name__} is recurrent: it must remember, which is not supported")
-        return np.asarray(actions)
-
-    @contextmanager
-    def acting(self, rng: np.random.Generator) -> Iterator[None]:
-        """Have a ``predict`` that draws with torch's global stream draw from one seeded by ``rng`` instead."""
-        seed = int(rng.integers(2**63))
-        torch: Any = sys.modules.get("torch")
-        if torch is None:
-            yield
-            return
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            yield
-
-    def predict(
-        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
-    ) -> tuple[Any, Any]:
-        """Forward to the predictor."""
-        return self.predictor.predict(observation, state, episode_start, deterministic)
-
-    def __repr__(self) -> str:
-        return f"PredictorPolicy({type(self.predictor).__name__})"
 
 
 class FunctionPolicy(Policy):

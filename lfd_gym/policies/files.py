@@ -13,16 +13,19 @@ from typing import Any
 
 from lfd_gym.files import read_arrays, write_arrays
 from lfd_gym.policies.conversion import PolicyLike, as_policy
+from lfd_gym.policies.networks import NetworkPolicy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import TablePolicy, UniformPolicy
 from lfd_gym.policies.tiles import TilePolicy
 from lfd_gym.spaces import space_from_data, space_to_data
 
 FORMAT = "lfd_gym.policy/2"
+_SPACES = ("observation", "outer_observation", "action")
 
 #: Kind → its class, or where to find it once it is needed.
 KINDS: dict[str, type[Policy] | str] = {
-    "actor-critic": "lfd_gym.policies.networks:NetworkPolicy",
+    "mixture": "lfd_gym.policies.mixtures:MixturePolicy",
+    "network": NetworkPolicy,
     "table": TablePolicy,
     "tiles": TilePolicy,
     "uniform": UniformPolicy,
@@ -37,7 +40,10 @@ def register_policy_kind(kind: type[Policy]) -> None:
 
 
 def save_policy(policy: PolicyLike, path: str | Path, overwrite: bool = False) -> None:
-    """Write a policy that is numbers alone: a table, tiles, or an actor-critic network of Stable-Baselines3.
+    """Write a policy that is numbers alone: tables, tiles, networks of Stable-Baselines3, and mixtures of these.
+
+    Of a network, the file keeps the architecture as data and the weights it acts with as arrays: those of PPO, A2C,
+    DQN, SAC, TD3 and DDPG over observations that are flattened. Critics that do not act are left out.
 
     Parameters
     ----------
@@ -57,7 +63,13 @@ def save_policy(policy: PolicyLike, path: str | Path, overwrite: bool = False) -
 def load_policy(path: str | Path) -> Policy:
     """Read what `save_policy` wrote: the same probabilities, and ``predict`` goes on drawing where it was."""
     data, arrays = read_arrays(path, FORMAT, "a policy saved by lfd_gym.save_policy")
-    return policy_from_data(data, arrays)
+    try:
+        return policy_from_data(data, arrays)
+    except ImportError:
+        raise
+    except Exception as error:  # a file that was tampered with can be wrong in any way
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+        raise ValueError(f"{path} does not hold the policy that it describes: {reason}") from error
 
 
 def policy_to_data(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -67,7 +79,7 @@ def policy_to_data(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:
     if state["bit_generator"] != "PCG64":
         raise ValueError(f"policy.rng must be one of np.random.default_rng to be saved, got {policy.rng}")
     data |= {"kind": policy.kind, "rng": state}
-    for name in ("observation", "action"):
+    for name in _SPACES:
         space = getattr(policy, f"{name}_space")
         if space is not None:
             data[f"{name}_space"], bounds = space_to_data(name, space)
@@ -85,7 +97,7 @@ def policy_from_data(data: dict[str, Any], arrays: dict[str, Any]) -> Policy:
         kind = getattr(import_module(module), name)
     build: Callable[..., Policy] = kind.from_data
     policy = build(data, arrays)
-    for name in ("observation", "action"):
+    for name in _SPACES:
         if f"{name}_space" in data:
             setattr(policy, f"{name}_space", space_from_data(name, data[f"{name}_space"], arrays))
     policy.rng.bit_generator.state = data["rng"]

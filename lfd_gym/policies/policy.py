@@ -1,8 +1,10 @@
 """What acts: the one protocol inside the package.
 
 A `Policy` draws actions for batches of observations with the caller's generator (``sample``), takes the best ones
-(``greedy``) and, over finitely many actions, says their ``probabilities``. Outside it is what Stable-Baselines3 takes,
-an object with ``predict``. `lfd_gym.policies.conversion.as_policy` turns whatever else can act into one.
+(``greedy``) and, over finitely many actions, says their ``probabilities``. Policies that keep something for an episode
+(mixtures, recurrent networks) refuse these three; every policy plays whole episodes (``start``). Outside it is what
+Stable-Baselines3 takes, an object with ``predict``. `lfd_gym.policies.conversion.as_policy` turns whatever else can act
+into one.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.spaces import array_space, batch_size, to_array
 from lfd_gym.validation import FloatArray, IntArray
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
@@ -29,7 +32,10 @@ class Policy(ABC):
     Attributes
     ----------
     observation_space, action_space
-        Of single observations and actions; None if the policy does not know them.
+        Of single observations and actions, which are arrays; None if the policy does not know them.
+    outer_observation_space
+        The `Dict` or `Tuple` space whose flattened elements the observations are, if that is so: ``predict`` takes its
+        elements too. Set by `take_observations_of`.
     rng
         What ``predict`` draws with. Everything else draws with the generator it is given.
     """
@@ -38,6 +44,7 @@ class Policy(ABC):
     kind: ClassVar[str] = ""
 
     observation_space: gym.Space[Any] | None = None
+    outer_observation_space: gym.Space[Any] | None = None
     action_space: gym.Space[Any] | None = None
     _rng: np.random.Generator | None = None
 
@@ -68,6 +75,22 @@ class Policy(ABC):
             return lambda who, observations: self.greedy(observations)
         return lambda who, observations: self.sample(observations, rng)
 
+    def act(
+        self,
+        observations: NDArray[Any],
+        rng: np.random.Generator,
+        *,
+        state: Any = None,
+        starts: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[NDArray[Any], Any]:
+        """Return actions and the next ``state``, for callers that keep it between steps as Stable-Baselines3's do.
+
+        ``state`` is None at first, and ``starts`` says which of the observations are the first of an episode. Here
+        there is nothing to keep.
+        """
+        return (self.greedy(observations) if deterministic else self.sample(observations, rng)), state
+
     @contextmanager
     def acting(self, rng: np.random.Generator) -> Iterator[None]:
         """Surround a rollout; whatever the policy draws within is determined by ``rng``."""
@@ -84,10 +107,29 @@ class Policy(ABC):
     def rng(self, rng: np.random.Generator) -> None:
         self._rng = rng
 
+    def take_observations_of(self, space: gym.Space[Any] | None) -> None:
+        """Say whose observations the policy is given: those of a `Dict` or `Tuple` space are flattened for it."""
+        nested = isinstance(space, gym.spaces.Dict | gym.spaces.Tuple)
+        self.outer_observation_space = space if nested else None
+        self.observation_space = array_space("observation_space", space) if nested and space is not None else space
+
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, Any]:
         """Act as Stable-Baselines3's policies do, on one observation or a batch of them."""
+        batch, alone = self._batch(observation)
+        starts = None if episode_start is None else np.atleast_1d(np.asarray(episode_start, dtype=bool))
+        actions, state = self.act(batch, self.rng, state=state, starts=starts, deterministic=deterministic)
+        return (actions[0] if alone else actions), state
+
+    def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
+        """Return what `predict` was given as a batch of arrays, and whether it was a single observation."""
+        outer = self.outer_observation_space
+        if isinstance(observation, Mapping | tuple) and outer is not None:
+            size = batch_size(outer, observation)
+            if size is None:
+                return np.asarray(gym.spaces.flatten(outer, observation))[None], True
+            return to_array(outer, observation, size), False
         array = np.asarray(observation)
         shape = (self.observation_space.shape or ()) if self.observation_space is not None else array.shape[1:]
         fits = array.ndim - len(shape) in (0, 1) and array.shape[array.ndim - len(shape) :] == shape
@@ -95,16 +137,17 @@ class Policy(ABC):
             fits &= np.issubdtype(array.dtype, np.integer)
         if not fits:
             raise ValueError(
-                f"observation must be of {self.observation_space}, or a batch of them, "
+                f"observation must be of {self.observation_space if outer is None else outer}, or a batch of them, "
                 f"got shape {array.shape} and dtype {array.dtype}"
             )
-        batch = array.reshape(-1, *shape)
-        actions = self.greedy(batch) if deterministic else self.sample(batch, self.rng)
-        return (actions if array.ndim > len(shape) else actions[0]), state
+        return array.reshape(-1, *shape), array.ndim == len(shape)
 
     def to_data(self) -> tuple[dict[str, Any], Arrays]:
         """Return what a file keeps of the policy: JSON values and arrays."""
-        raise ValueError(f"{self} cannot be saved: a file keeps tables, tiles and actor-critic networks")
+        raise ValueError(
+            f"{self} cannot be saved: a file keeps tables, tiles, uniform policies, mixtures of these, and networks of "
+            "Stable-Baselines3 (PPO, A2C, DQN, SAC, TD3, DDPG)"
+        )
 
     @classmethod
     def from_data(cls, data: Mapping[str, Any], arrays: Arrays) -> Policy:

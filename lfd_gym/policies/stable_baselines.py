@@ -1,8 +1,9 @@
 """A policy of this package in the shape of Stable-Baselines3. Importing this module imports torch.
 
-It works wherever Stable-Baselines3 and `imitation` take a policy. Two things differ from networks on purpose: actions
-are drawn with the policy's own generator, not torch's global one, and `save` writes a file that can be read without
-running any code from it.
+It works wherever Stable-Baselines3 and `imitation` take a policy; one that keeps something for an episode, such as a
+mixture, wherever recurrent ones are taken. Two things differ from networks on purpose: actions are drawn with the
+policy's own generator, not torch's global one, and `save` writes a file that can be read without running any code from
+it.
 """
 
 from __future__ import annotations
@@ -22,9 +23,7 @@ try:
     import torch as th
     from stable_baselines3.common.policies import BasePolicy
 except ImportError as error:
-    raise ImportError(
-        "policies for Stable-Baselines3 need the 'imitation' extra: pip install 'lfd-gym[imitation]'"
-    ) from error
+    raise ImportError("policies for Stable-Baselines3 need the 'sb3' extra: pip install 'lfd-gym[sb3]'") from error
 
 
 class StableBaselinesPolicy(BasePolicy):
@@ -55,20 +54,34 @@ class StableBaselinesPolicy(BasePolicy):
         rng: np.random.Generator | None = None,
     ) -> None:
         inner = copy(as_policy(policy))  # its spaces and its generator are set here, not those of the one given
-        for name, space in (("observation_space", observation_space), ("action_space", action_space)):
-            if space is not None:
-                setattr(inner, name, space)
-            elif getattr(inner, name) is None:
+        if observation_space is not None:
+            inner.take_observations_of(observation_space)
+        if action_space is not None:
+            inner.action_space = action_space
+        for name in ("observation_space", "action_space"):
+            if getattr(inner, name) is None:
                 raise ValueError(f"{name} must be given: {inner} does not know it")
-        super().__init__(inner.observation_space, inner.action_space)
+        super().__init__(inner.outer_observation_space or inner.observation_space, inner.action_space)
         if rng is not None:
             inner.rng = np.random.default_rng(rng.integers(2**63))
         self.inner: Policy = inner
         self.register_buffer("_device", th.empty(0))  # says where the policy is
 
+    def predict(
+        self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
+    ) -> tuple[Any, Any]:
+        """Ask the policy; numbers are clipped to the action space, as Stable-Baselines3 does."""
+        actions, state = self.inner.predict(observation, state, episode_start, deterministic)
+        if isinstance(self.action_space, gym.spaces.Box):
+            actions = np.clip(actions, self.action_space.low, self.action_space.high)
+        return actions, state
+
     def _predict(self, observation: Any, deterministic: bool = False) -> th.Tensor:
-        seen = observation.cpu().numpy()
-        return th.as_tensor(self.inner.greedy(seen) if deterministic else self.inner.sample(seen, self.inner.rng))
+        if isinstance(observation, dict):
+            seen: Any = {key: part.cpu().numpy() for key, part in observation.items()}
+        else:
+            seen = observation.cpu().numpy()
+        return th.as_tensor(self.predict(seen, deterministic=deterministic)[0])
 
     def forward(self, observation: Any, deterministic: bool = False) -> th.Tensor:
         """Return actions for a batch of observations."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lfd_gym.model.mdp import one_hot
 from lfd_gym.policies.policy import Actor, Arrays, FinitePolicy, Policy
-from lfd_gym.spaces import space_from_data
+from lfd_gym.spaces import check_space, space_from_data
 from lfd_gym.validation import FloatArray, IntArray, policy_array
 
 
@@ -80,19 +80,20 @@ class TablePolicy(FinitePolicy):
 
 
 class UniformPolicy(Policy):
-    """Every action alike, over finitely many actions or a bounded box of them."""
+    """Every action alike, over finitely many actions, several choices at once, or a bounded box of numbers."""
 
     kind: ClassVar[str] = "uniform"
 
     def __init__(self, action_space: gym.Space[Any], observation_space: gym.Space[Any] | None = None) -> None:
-        bounded = isinstance(action_space, gym.spaces.Box) and action_space.is_bounded()
-        if not (isinstance(action_space, gym.spaces.Discrete) or bounded):
-            raise ValueError(f"there is no uniformly random policy over {action_space}")
-        self.action_space, self.observation_space = action_space, observation_space
+        check_space("action_space", action_space)
+        if isinstance(action_space, gym.spaces.Box) and not action_space.is_bounded():
+            raise ValueError(f"there is no uniformly random policy over {action_space}, which is not bounded")
+        self.action_space: gym.Space[Any] = action_space
+        self.take_observations_of(observation_space)
 
     @property
     def has_probabilities(self) -> bool:
-        """Over finitely many actions."""
+        """Over the actions of a Discrete space."""
         return isinstance(self.action_space, gym.spaces.Discrete)
 
     def probabilities(self, observations: NDArray[Any]) -> FloatArray:
@@ -104,17 +105,25 @@ class UniformPolicy(Policy):
 
     def sample(self, observations: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Draw one action for each observation."""
-        n, space = len(observations), self.action_space
+        space = self.action_space
+        shape = (len(observations), *(space.shape or ()))
         if isinstance(space, gym.spaces.Discrete):
-            return np.asarray(rng.integers(int(space.n), size=n) + space.start)
+            return rng.integers(int(space.n), size=shape)
+        if isinstance(space, gym.spaces.MultiDiscrete):
+            return rng.integers(space.nvec, size=shape)
+        if isinstance(space, gym.spaces.MultiBinary):
+            return rng.integers(2, size=shape, dtype=np.int8)
         assert isinstance(space, gym.spaces.Box)
-        return np.asarray(rng.uniform(space.low, space.high, (n, *space.shape)))
+        if np.issubdtype(space.dtype, np.integer):
+            return rng.integers(space.low, space.high, size=shape, endpoint=True).astype(space.dtype)
+        return rng.uniform(space.low, space.high, shape).astype(space.dtype)
 
     def greedy(self, observations: NDArray[Any]) -> NDArray[Any]:
         """Return the first action, which is as probable as any; over a box there is none to prefer."""
-        if not isinstance(self.action_space, gym.spaces.Discrete):
-            raise ValueError(f"the uniformly random policy over {self.action_space} has no best action")
-        return np.full(len(observations), self.action_space.start)
+        space = self.action_space
+        if isinstance(space, gym.spaces.Box):
+            raise ValueError(f"the uniformly random policy over {space} has no best action")
+        return np.zeros((len(observations), *(space.shape or ())), dtype=space.dtype)
 
     def to_data(self) -> tuple[dict[str, Any], Arrays]:
         """Nothing but the space, which every file keeps."""
@@ -135,6 +144,7 @@ class GreedyPolicy(Policy):
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.observation_space, self.action_space = policy.observation_space, policy.action_space
+        self.outer_observation_space = policy.outer_observation_space
 
     @property
     def has_probabilities(self) -> bool:
@@ -157,6 +167,21 @@ class GreedyPolicy(Policy):
     def start(self, n: int, rng: np.random.Generator, *, deterministic: bool = True) -> Actor:
         """Begin the other policy's episodes."""
         return self.policy.start(n, rng, deterministic=True)
+
+    def act(
+        self,
+        observations: NDArray[Any],
+        rng: np.random.Generator,
+        *,
+        state: Any = None,
+        starts: NDArray[np.bool_] | None = None,
+        deterministic: bool = True,
+    ) -> tuple[NDArray[Any], Any]:
+        """Return the best actions; ``rng`` is for what a mixture chooses."""
+        return self.policy.act(observations, rng, state=state, starts=starts, deterministic=True)
+
+    def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
+        return self.policy._batch(observation)
 
     @contextmanager
     def acting(self, rng: np.random.Generator) -> Iterator[None]:
