@@ -15,6 +15,7 @@ from lfd_gym.costs.fourier import FourierCosts
 from lfd_gym.costs.sets import Ball, Box, ConvexSet, Simplex
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.discounts import suggest_discount
 from lfd_gym.demonstrations.estimation import CostEstimate, feature_expectations
 from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.envs.adapters import as_generative_model
@@ -92,6 +93,7 @@ __all__ = [
     "solve_mirror_descent",
     "solve_plug_in",
     "solve_primal_dual_hybrid",
+    "suggest_discount",
     "testing",
 ]
 

@@ -11,23 +11,47 @@ from numpy.typing import NDArray
 from lfd_gym.spaces import check_space
 
 
-def box_or_discrete_column(name: str, values: Any, length: int, space: gym.Space[Any]) -> NDArray[Any]:
+def space_column(name: str, values: Any, length: int, space: Any) -> NDArray[Any]:
     """Return ``length`` elements of ``space``. Rows of a Box are not compared with its bounds."""
     check_space(f"{name[:-1]}_space", space)
     column = frozen(values)
     if column.shape != (length, *(space.shape or ())):
         raise ValueError(f"{name} must have shape {(length, *(space.shape or ()))}, got {column.shape}")
-    if isinstance(space, gym.spaces.Discrete):
-        if column.size == 0:  # an empty list is an array of floats
-            return column if np.issubdtype(column.dtype, np.integer) else read_only(column.astype(np.int64))
-        if not np.issubdtype(column.dtype, np.integer):
-            raise ValueError(f"{name} must be integers, got {column.dtype}")
-        if column.min() < 0 or column.max() >= space.n:
-            wrong = int(np.argmax((column < 0) | (column >= space.n)))
-            raise ValueError(f"{name} must lie in [0, {space.n}), got {column[wrong]} at index {wrong}")
-    elif not np.issubdtype(column.dtype, np.number):
-        raise ValueError(f"{name} must be numbers, got {column.dtype}")
+    if isinstance(space, gym.spaces.Box):
+        if column.dtype.kind not in "iufb":
+            raise ValueError(f"{name} must be numbers, got {column.dtype}")
+        return column
+    if column.size == 0:  # an empty list is an array of floats
+        return column if column.dtype.kind in "iu" else read_only(column.astype(space.dtype))
+    if isinstance(space, gym.spaces.MultiBinary) and column.dtype.kind == "b":
+        column = read_only(column.astype(np.int8))
+    if column.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers, got {column.dtype}")
+    outside = (column < 0) | (column >= _sizes(space))
+    if outside.any():
+        where = np.argwhere(outside)[0].tolist()
+        index = where[0] if len(where) == 1 else tuple(where)
+        limit = np.broadcast_to(_sizes(space), column.shape)[tuple(where)]
+        raise ValueError(f"{name} must lie in [0, {limit}), got {column[tuple(where)]} at index {index}")
     return column
+
+
+def _sizes(space: Any) -> Any:
+    """How many values there are, from 0 on, for each entry of an element of a space of integers."""
+    if isinstance(space, gym.spaces.Discrete):
+        return int(space.n)
+    return space.nvec if isinstance(space, gym.spaces.MultiDiscrete) else 2
+
+
+def state_column(values: Any, length: int) -> NDArray[Any] | None:
+    """Return ``length`` states of a simulator, numbers of any shape, or None for None."""
+    if values is None:
+        return None
+    states = frozen(values)
+    if states.ndim == 0 or len(states) != length or states.dtype.kind not in "iufb":
+        found = f"shape {states.shape} and dtype {states.dtype}"
+        raise ValueError(f"initial_states must be {length} arrays of numbers, one for each trajectory, got {found}")
+    return states
 
 
 def flag_column(name: str, values: Any, length: int) -> NDArray[np.bool_]:

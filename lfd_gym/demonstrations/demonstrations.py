@@ -3,6 +3,8 @@
 With m trajectories and N actions in all, trajectory k owns the actions ``offsets[k]:offsets[k + 1]`` and the
 observations ``offsets[k] + k : offsets[k + 1] + k + 1``: one observation before each action, and the last one after
 all of them. There is no discount here: it belongs to the problem that the demonstrations are used for.
+
+Actions may be unknown (motion capture, another robot): then "action" above reads "step".
 """
 
 from __future__ import annotations
@@ -16,8 +18,17 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.demonstrations.columns import box_or_discrete_column, flag_column, frozen, read_only, reward_column, same
+from lfd_gym.demonstrations.columns import (
+    flag_column,
+    frozen,
+    read_only,
+    reward_column,
+    same,
+    space_column,
+    state_column,
+)
 from lfd_gym.demonstrations.provenance import Provenance
+from lfd_gym.spaces import check_space
 from lfd_gym.validation import IntArray
 
 if TYPE_CHECKING:
@@ -26,13 +37,17 @@ if TYPE_CHECKING:
 
 
 class Episode(NamedTuple):
-    """One trajectory: views of T + 1 observations, T actions and T rewards (or None), and how it ended."""
+    """One trajectory: views of T + 1 observations, T actions and T rewards (None if unknown), and how it ended.
+
+    The state of the simulator that it began in may be known, too.
+    """
 
     observations: NDArray[Any]
-    actions: NDArray[Any]
+    actions: NDArray[Any] | None
     rewards: NDArray[Any] | None
     terminated: bool
     truncated: bool
+    initial_state: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -42,16 +57,17 @@ class Demonstrations:
     Parameters
     ----------
     observations
-        (N + m, …) integers for a `Discrete` space, else rows of the `Box`.
+        (N + m, …) elements of the space.
     actions
-        (N, …).
+        (N, …); None if they are not known.
     offsets
         (m + 1,) where each trajectory's actions begin; the last entry is N.
     terminated, truncated
         (m,) whether the process came to its end, and whether something outside it (a time limit) cut it short.
         Trajectories with neither are fragments that simply stop.
     observation_space, action_space
-        `Discrete` (starting at 0) or `Box`.
+        `Box`, `Discrete`, `MultiDiscrete` or `MultiBinary`, counted from 0. There need not be a space of actions that
+        are not known: None.
     rewards
         (N,) floats, if known.
     horizon
@@ -59,6 +75,9 @@ class Demonstrations:
         not known. It sharpens the confidence radius of `feature_expectations`.
     provenance
         Where the trajectories come from.
+    initial_states
+        (m, …) the states of a simulator that the trajectories began in, where observations do not tell; None if they
+        are not known.
 
     Examples
     --------
@@ -80,15 +99,16 @@ class Demonstrations:
     """
 
     observations: NDArray[Any]
-    actions: NDArray[Any]
+    actions: NDArray[Any] | None
     offsets: IntArray
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     observation_space: gym.Space[Any]
-    action_space: gym.Space[Any]
+    action_space: gym.Space[Any] | None
     rewards: NDArray[Any] | None = None
     horizon: int | None = None
     provenance: Provenance = field(default_factory=Provenance)
+    initial_states: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
         offsets = frozen(self.offsets, np.int64)
@@ -96,18 +116,26 @@ class Demonstrations:
             raise ValueError("offsets must be a vector that starts at 0 and never falls")
         n_trajectories, n_transitions = offsets.size - 1, int(offsets[-1])
         columns = {
-            "observations": box_or_discrete_column(
+            "observations": space_column(
                 "observations", self.observations, n_transitions + n_trajectories, self.observation_space
             ),
-            "actions": box_or_discrete_column("actions", self.actions, n_transitions, self.action_space),
+            "actions": self._action_column(n_transitions),
             "terminated": flag_column("terminated", self.terminated, n_trajectories),
             "truncated": flag_column("truncated", self.truncated, n_trajectories),
             "rewards": reward_column(self.rewards, n_transitions),
+            "initial_states": state_column(self.initial_states, n_trajectories),
             "offsets": offsets,
         }
         for name, column in columns.items():
             object.__setattr__(self, name, column)
         self._check_horizon()
+
+    def _action_column(self, length: int) -> NDArray[Any] | None:
+        if self.actions is not None:
+            return space_column("actions", self.actions, length, self.action_space)
+        if self.action_space is not None:
+            check_space("action_space", self.action_space)
+        return None
 
     def _check_horizon(self) -> None:
         if self.horizon is None:
@@ -128,8 +156,8 @@ class Demonstrations:
 
     @property
     def n_transitions(self) -> int:
-        """N, the number of actions."""
-        return len(self.actions)
+        """N, the number of actions, known or not."""
+        return int(self.offsets[-1])
 
     @property
     def lengths(self) -> IntArray:
@@ -156,10 +184,11 @@ class Demonstrations:
         start, stop = int(self.offsets[k]), int(self.offsets[k + 1])
         return Episode(
             self.observations[start + k : stop + k + 1],
-            self.actions[start:stop],
+            None if self.actions is None else self.actions[start:stop],
             None if self.rewards is None else self.rewards[start:stop],
             bool(self.terminated[k]),
             bool(self.truncated[k]),
+            None if self.initial_states is None else self.initial_states[k],
         )
 
     def __iter__(self) -> Iterator[Episode]:
@@ -174,7 +203,7 @@ class Demonstrations:
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        spaces = f"{self.observation_space} -> {self.action_space}"
+        spaces = f"{self.observation_space} -> {'unknown actions' if self.actions is None else self.action_space}"
         return f"Demonstrations({len(self)} trajectories, {self.n_transitions} transitions, {spaces})"
 
     # -- making -------------------------------------------------------------------------------------------------------
@@ -184,37 +213,33 @@ class Demonstrations:
         cls,
         episodes: Iterable[Episode],
         observation_space: gym.Space[Any],
-        action_space: gym.Space[Any],
+        action_space: gym.Space[Any] | None,
         horizon: int | None = None,
         provenance: Provenance | None = None,
     ) -> Demonstrations:
-        """Join trajectories, which must agree on dtypes and on whether there are rewards."""
-        parts = [Episode(np.asarray(e[0]), np.asarray(e[1]), *e[2:]) for e in episodes]
+        """Join trajectories, which must agree on dtypes and on whether there are actions and rewards.
+
+        Initial states are kept if they are known of every trajectory.
+        """
+        parts = [_checked_episode(k, Episode(*e)) for k, e in enumerate(episodes)]
         if not parts:
             raise ValueError("episodes must hold at least one trajectory")
-        with_rewards = parts[0].rewards is not None
-        for k, part in enumerate(parts):
-            if len(part.observations) != len(part.actions) + 1:
-                raise ValueError(
-                    f"trajectory {k} must have one more observation than actions, "
-                    f"got {len(part.observations)} and {len(part.actions)}"
-                )
-            dtypes = (part.observations.dtype, part.actions.dtype)
-            if dtypes != (parts[0].observations.dtype, parts[0].actions.dtype):
-                raise ValueError(f"trajectory {k} has other dtypes than trajectory 0: {dtypes}")
-            if (part.rewards is not None) != with_rewards:
-                raise ValueError(f"trajectories 0 and {k} disagree on whether there are rewards")
+        columns: dict[str, Any] = {}
+        for name in ("observations", "actions", "rewards"):
+            pieces = [getattr(part, name) for part in parts]
+            _check_alike(name, pieces)
+            columns[name] = None if pieces[0] is None else read_only(np.concatenate(pieces))
+        states = [part.initial_state for part in parts]
         return cls(
-            observations=read_only(np.concatenate([part.observations for part in parts])),
-            actions=read_only(np.concatenate([part.actions for part in parts])),
-            offsets=np.cumsum([0] + [len(part.actions) for part in parts]),
+            **columns,
+            offsets=np.cumsum([0] + [len(part.observations) - 1 for part in parts]),
             terminated=np.array([part.terminated for part in parts], dtype=bool),
             truncated=np.array([part.truncated for part in parts], dtype=bool),
             observation_space=observation_space,
             action_space=action_space,
-            rewards=np.concatenate([np.asarray(part.rewards) for part in parts]) if with_rewards else None,
             horizon=horizon,
             provenance=provenance or Provenance(),
+            initial_states=None if any(state is None for state in states) else np.stack(states),  # type: ignore[arg-type]
         )
 
     def select(self, trajectories: ArrayLike) -> Demonstrations:
@@ -232,11 +257,12 @@ class Demonstrations:
         return replace(
             self,
             observations=read_only(self.observations[seen]),
-            actions=read_only(self.actions[rows]),
+            actions=None if self.actions is None else read_only(self.actions[rows]),
             offsets=offsets,
             terminated=self.terminated[chosen],
             truncated=self.truncated[chosen],
             rewards=None if self.rewards is None else read_only(self.rewards[rows]),
+            initial_states=None if self.initial_states is None else self.initial_states[chosen],
         )
 
     @staticmethod
@@ -257,6 +283,10 @@ class Demonstrations:
     def with_provenance(self, **parts: Any) -> Demonstrations:
         """Return the same trajectories with some parts of the `Provenance` set, e.g. ``policy="optimal"``."""
         return replace(self, provenance=replace(self.provenance, **parts))
+
+    def without_actions(self) -> Demonstrations:
+        """Return the same trajectories without their actions, e.g. to learn from what was seen alone."""
+        return replace(self, actions=None)
 
     # -- files and other libraries ------------------------------------------------------------------------------------
 
@@ -300,7 +330,9 @@ class Demonstrations:
     ) -> Demonstrations:
         """Take over trajectories, flattened transitions in their original order, or the folder of a saved dataset.
 
-        `interop_imitation` says what becomes of their infos. Nothing in a saved dataset can run code.
+        `imitation` does not tell a time limit from an end: terminal trajectories of ``horizon`` actions count as cut,
+        unless their infos say otherwise. `interop_imitation` says what becomes of the infos. Nothing in a saved dataset
+        can run code.
         """
         from lfd_gym.demonstrations import interop_imitation
 
@@ -318,3 +350,24 @@ class Demonstrations:
         from lfd_gym.demonstrations import interop_minari
 
         return interop_minari.from_dataset(dataset)
+
+
+def _checked_episode(k: int, episode: Episode) -> Episode:
+    """Return trajectory ``k`` with its columns as arrays, which must be of one length."""
+    seen = np.asarray(episode.observations)
+    done = None if episode.actions is None else np.asarray(episode.actions)
+    gained = None if episode.rewards is None else np.asarray(episode.rewards)
+    if len(seen) == 0 or (done is not None and len(seen) != len(done) + 1):
+        found = f"{len(seen)}" if done is None else f"{len(seen)} and {len(done)}"
+        raise ValueError(f"trajectory {k} must have one more observation than actions, got {found}")
+    return episode._replace(observations=seen, actions=done, rewards=gained)
+
+
+def _check_alike(name: str, pieces: Sequence[NDArray[Any] | None]) -> None:
+    """Refuse columns that would have to be converted, or that only some trajectories have."""
+    first = pieces[0]
+    for k, piece in enumerate(pieces):
+        if (piece is None) != (first is None):
+            raise ValueError(f"trajectories 0 and {k} disagree on whether there are {name}")
+        if name != "rewards" and piece is not None and first is not None and piece.dtype != first.dtype:
+            raise ValueError(f"trajectory {k} has other dtypes than trajectory 0: {name} of {piece.dtype}")

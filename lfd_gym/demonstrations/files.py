@@ -2,11 +2,11 @@
 
 Members of version 1, all plain arrays (no pickle):
 
-- ``observations``, ``actions``, ``offsets``, ``terminated``, ``truncated`` and, if known, ``rewards``: the columns of
-  `Demonstrations`;
+- ``observations``, ``offsets``, ``terminated``, ``truncated`` and, if known, ``actions``, ``rewards`` and
+  ``initial_states``: the columns of `Demonstrations`;
 - for each space that is a Box, ``observation_low``, ``observation_high``, ``action_low``, ``action_high``;
-- ``header``: UTF-8 JSON as bytes, with ``format``, ``version``, the spaces (``{"discrete": n}`` or ``{"box": dtype}``),
-  ``horizon``, ``provenance`` and ``checksum``, the SHA-256 of everything else.
+- ``header``: UTF-8 JSON as bytes, with ``format``, ``version``, the spaces (see `lfd_gym.spaces.space_to_data`; null
+  for actions of no known space), ``horizon``, ``provenance`` and ``checksum``, the SHA-256 of everything else.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ from lfd_gym.spaces import space_from_data, space_to_data
 FORMAT = "lfd_gym demonstrations"
 VERSION = 1
 
-_COLUMNS = ("observations", "actions", "offsets", "terminated", "truncated")
+_COLUMNS = ("observations", "offsets", "terminated", "truncated")
+_KNOWN_COLUMNS = ("actions", "rewards", "initial_states")
+#: NumPy before 2.2 wrote the argument of this name of its own function into the file, as one array more.
+_STRAY = "allow_pickle"
 
 
 def save(demonstrations: Demonstrations, path: str | Path, overwrite: bool = False) -> None:
@@ -38,9 +41,8 @@ def save(demonstrations: Demonstrations, path: str | Path, overwrite: bool = Fal
     target = Path(path)
     if target.suffix != ".npz":
         raise ValueError(f"path must end in .npz, got {target}")
-    arrays = {name: getattr(demonstrations, name) for name in _COLUMNS}
-    if demonstrations.rewards is not None:
-        arrays["rewards"] = demonstrations.rewards
+    columns = {name: getattr(demonstrations, name) for name in (*_COLUMNS, *_KNOWN_COLUMNS)}
+    arrays = {name: column for name, column in columns.items() if column is not None}
     header: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
@@ -48,7 +50,8 @@ def save(demonstrations: Demonstrations, path: str | Path, overwrite: bool = Fal
         "provenance": demonstrations.provenance.to_dict(),
     }
     for name in ("observation", "action"):
-        header[f"{name}_space"], bounds = space_to_data(name, getattr(demonstrations, f"{name}_space"))
+        space = getattr(demonstrations, f"{name}_space")
+        header[f"{name}_space"], bounds = (None, {}) if space is None else space_to_data(name, space)
         arrays |= bounds
     header["checksum"] = checksum(header, arrays)
     members = arrays | {"header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)}
@@ -64,11 +67,12 @@ def load(path: str | Path) -> Demonstrations:
     if stated != checksum(header, members):
         raise ValueError(f"{path} is damaged: its content does not match its checksum")
     try:
+        actions = header["action_space"]
         return Demonstrations(
             **{name: members[name] for name in _COLUMNS},
-            rewards=members.get("rewards"),
+            **{name: members.get(name) for name in _KNOWN_COLUMNS},
             observation_space=space_from_data("observation", header["observation_space"], members),
-            action_space=space_from_data("action", header["action_space"], members),
+            action_space=None if actions is None else space_from_data("action", actions, members),
             horizon=header["horizon"],
             provenance=Provenance(**header["provenance"]),
         )
@@ -94,7 +98,7 @@ def _read_members(path: str | Path) -> dict[str, NDArray[Any]]:
     members: dict[str, NDArray[Any]] = {}
     try:
         with np.load(path, allow_pickle=False) as archive:
-            for name in archive.files:
+            for name in set(archive.files) - {_STRAY}:
                 members[name] = archive[name]
                 if not isinstance(members[name], np.ndarray):
                     raise ValueError(f"the member {name!r} is no array")

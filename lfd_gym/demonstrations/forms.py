@@ -18,7 +18,9 @@ import numpy as np
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 
 
-def as_demonstrations(source: Any, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> Demonstrations:
+def as_demonstrations(
+    source: Any, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int | None = None
+) -> Demonstrations:
     """Return ``source`` as `Demonstrations`.
 
     Parameters
@@ -29,21 +31,25 @@ def as_demonstrations(source: Any, observation_space: gym.Space[Any], action_spa
         that does not shuffle; or the path of a dataset that `imitation` saved.
     observation_space, action_space
         Of the environment.
+    horizon
+        Where a time limit cuts its episodes, if it does; see `Demonstrations.from_imitation`. `Demonstrations` know
+        themselves how they ended.
     """
+    spaces = observation_space, action_space
     if isinstance(source, Demonstrations):
         return source
     if isinstance(source, str | Path):
-        return Demonstrations.from_imitation(source, observation_space, action_space)
+        return Demonstrations.from_imitation(source, *spaces, horizon)
     if hasattr(source, "obs") and hasattr(source, "acts"):
-        return _from_steps(source, observation_space, action_space)
+        return _from_steps(source, *spaces, horizon)
     if not isinstance(source, Iterable):
         raise TypeError(f"demonstrations cannot be {type(source).__name__}: pass trajectories or transitions")
     items = list(source)
     if not items:
         raise ValueError("demonstrations must hold at least one trajectory")
     if isinstance(items[0], Mapping):
-        return _from_steps(_joined(items), observation_space, action_space)
-    return Demonstrations.from_imitation(items, observation_space, action_space)
+        return _from_steps(_joined(items), *spaces, horizon)
+    return Demonstrations.from_imitation(items, *spaces, horizon)
 
 
 def _joined(batches: list[Mapping[str, Any]]) -> Any:
@@ -59,13 +65,15 @@ def _joined(batches: list[Mapping[str, Any]]) -> Any:
     return SimpleNamespace(**columns, infos=infos)
 
 
-def _from_steps(steps: Any, observation_space: gym.Space[Any], action_space: gym.Space[Any]) -> Demonstrations:
+def _from_steps(
+    steps: Any, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int | None
+) -> Demonstrations:
     if not hasattr(steps, "next_obs") or not hasattr(steps, "dones"):
         raise ValueError(
             "demonstrations are steps without next_obs and dones: it is not known which step follows which, so their "
             "costs cannot be discounted; pass trajectories, or Transitions in order"
         )
-    demonstrations = Demonstrations.from_imitation(steps, observation_space, action_space)
+    demonstrations = Demonstrations.from_imitation(steps, observation_space, action_space, horizon)
     n_ended = int((demonstrations.terminated | demonstrations.truncated).sum())
     if len(demonstrations) > 10 and len(demonstrations) > 2 * n_ended + 1:
         raise ValueError(

@@ -1,7 +1,8 @@
 """Demonstrations from and to local Minari datasets. Nothing is sent or fetched.
 
 Minari asks for a reward at every step: demonstrations without rewards are written with NaN, and rewards that are all
-NaN are read as unknown. Infos of a Minari dataset are not read.
+NaN are read as unknown. Infos of a Minari dataset are not read. Dict and Tuple spaces are flattened, see
+`lfd_gym.spaces`. Initial states are not written.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
 from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.files import replacing_folder
+from lfd_gym.spaces import array_space, to_array
 
 if TYPE_CHECKING:
     from minari import MinariDataset
@@ -53,6 +55,8 @@ def create_dataset(
     overwrite
         Whether a dataset of that name may be replaced.
     """
+    if demonstrations.actions is None:
+        raise ValueError("demonstrations without actions cannot be written for Minari, which asks for them")
     minari = _minari()
     from minari.dataset.minari_dataset import parse_dataset_id
     from minari.dataset.minari_storage import MinariStorage
@@ -97,14 +101,22 @@ def from_dataset(dataset: MinariDataset | str) -> Demonstrations:
         dataset = minari.load_dataset(dataset, download=False)
     assert not isinstance(dataset, str)
     metadata = dataset.storage.metadata
+    seen, done = dataset.observation_space, dataset.action_space
     episodes = [
-        Episode(e.observations, e.actions, e.rewards, bool(e.terminations[-1]), bool(e.truncations[-1]))
+        Episode(
+            to_array(seen, e.observations, len(e.rewards) + 1),
+            to_array(done, e.actions, len(e.rewards)),
+            e.rewards,
+            bool(e.terminations[-1]),
+            bool(e.truncations[-1]),
+        )
         for e in dataset.iterate_episodes()
     ]
     if all(np.isnan(np.asarray(episode.rewards)).all() for episode in episodes):
         episodes = [episode._replace(rewards=None) for episode in episodes]
     horizon, provenance = _own_metadata(dataset, metadata)
-    return Demonstrations.from_episodes(episodes, dataset.observation_space, dataset.action_space, horizon, provenance)
+    spaces = array_space("observation_space", seen), array_space("action_space", done)
+    return Demonstrations.from_episodes(episodes, *spaces, horizon, provenance)
 
 
 def list_datasets() -> dict[str, Mapping[str, Any]]:
@@ -112,7 +124,7 @@ def list_datasets() -> dict[str, Mapping[str, Any]]:
     _minari()
     from minari import list_local_datasets
 
-    readable = ("Discrete", "Box")
+    readable = ("Box", "Discrete", "MultiDiscrete", "MultiBinary", "Dict", "Tuple")
     return {
         name: metadata
         for name, metadata in list_local_datasets().items()
@@ -148,9 +160,10 @@ def _buffers(demonstrations: Demonstrations) -> Iterator[Any]:
     from minari.data_collector import EpisodeBuffer
 
     for episode in demonstrations:
-        ends = np.zeros((2, len(episode.actions)), dtype=bool)
+        length = len(episode.observations) - 1
+        ends = np.zeros((2, length), dtype=bool)
         ends[:, -1] = episode.terminated, episode.truncated
-        rewards = np.full(len(episode.actions), np.nan) if episode.rewards is None else episode.rewards
+        rewards = np.full(length, np.nan) if episode.rewards is None else episode.rewards
         yield EpisodeBuffer(
             observations=episode.observations,
             actions=episode.actions,

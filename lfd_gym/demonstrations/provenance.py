@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
+
+import numpy as np
+from gymnasium.envs.registration import EnvSpec
 
 
 @dataclass(frozen=True)
@@ -32,11 +36,42 @@ class Provenance:
 
     def __post_init__(self) -> None:
         try:
-            text = json.dumps(dict(self.env_kwargs), allow_nan=False)
-        except (TypeError, ValueError) as error:
+            kwargs = as_json(dict(self.env_kwargs))
+        except ValueError as error:
             raise ValueError(f"env_kwargs must hold JSON values only, got {self.env_kwargs}: {error}") from None
-        object.__setattr__(self, "env_kwargs", MappingProxyType(json.loads(text)))
+        object.__setattr__(self, "env_kwargs", MappingProxyType(kwargs))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the parts as JSON values."""
         return {part.name: getattr(self, part.name) for part in fields(self)} | {"env_kwargs": dict(self.env_kwargs)}
+
+
+#: Arguments of `gymnasium.make` and `make_vec` that are not about what happens in an environment.
+NOT_COMPARED = frozenset(
+    {"render_mode", "max_episode_steps", "num_envs", "vectorization_mode", "vector_kwargs", "wrappers"}
+)
+
+
+def identity(spec: EnvSpec | None) -> dict[str, Any]:
+    """Return the id and the arguments of an environment, those of them that JSON can say, as parts of a `Provenance`."""
+    if spec is None:
+        return {}
+    kwargs = {}
+    for name in set(spec.kwargs) - NOT_COMPARED:
+        with suppress(ValueError):
+            kwargs[name] = as_json(spec.kwargs[name])
+    return {"env_id": spec.id, "env_kwargs": kwargs}
+
+
+def as_json(value: Any) -> Any:
+    """Return ``value`` as a file gives it back: numbers and arrays of NumPy as plain ones, tuples as lists."""
+    try:
+        return json.loads(json.dumps(value, allow_nan=False, default=_plain))
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.generic | np.ndarray):
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is no JSON value")

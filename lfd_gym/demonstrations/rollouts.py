@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Protocol
 
 import gymnasium as gym
@@ -27,8 +27,15 @@ _BLOCK = 2_000_000
 class Listener(Protocol):
     """What hears of every step of rollouts that run side by side."""
 
-    def step(self, who: IntArray, t: int, observations: NDArray[Any], actions: NDArray[Any]) -> None:
-        """Take action number ``t`` of each of the rollouts ``who``, and the observation it was taken on."""
+    def step(
+        self,
+        who: IntArray,
+        t: int,
+        observations: NDArray[Any],
+        actions: NDArray[Any],
+        rewards: NDArray[Any] | None = None,
+    ) -> None:
+        """Take action number ``t`` of each of the rollouts ``who``, the observation it was taken on, and its reward."""
         ...
 
     def end(
@@ -40,12 +47,16 @@ class Listener(Protocol):
 
 def play(
     model: GenerativeModel, policy: Policy, n_rollouts: int, horizon: int, rng: np.random.Generator, listener: Listener
-) -> None:
-    """Let ``policy`` play rollouts side by side, each to its end or to ``horizon``, and tell ``listener``."""
-    states = model.sample_initial(n_rollouts, rng)
+) -> NDArray[Any]:
+    """Let ``policy`` play rollouts side by side, each to its end or to ``horizon``, and tell ``listener``.
+
+    Returns the states that they began in.
+    """
+    initial_states = states = model.sample_initial(n_rollouts, rng)
     observations = model.observe(states)
     running = np.arange(n_rollouts)
     with policy.acting(rng), progress_bar(horizon, " steps") as bar:
+        act = policy.start(n_rollouts, rng)
         for t in range(horizon + 1):
             ended = model.is_absorbing(states)
             if ended.any():
@@ -53,20 +64,18 @@ def play(
                 running, states, observations = running[~ended], states[~ended], observations[~ended]
             if t == horizon or running.size == 0:
                 break
-            actions = draw_actions(policy, observations, model.action_space, rng)
+            actions = check_actions(act(running, observations), len(observations), model.action_space)
             listener.step(running, t, observations, actions)
             states = model.sample_next(states, actions, rng)
             observations = model.observe(states)
             bar.update()
     listener.end(running, horizon, observations, truncated=True)
+    return initial_states
 
 
-def draw_actions(
-    policy: Policy, observations: NDArray[Any], action_space: gym.Space[Any], rng: np.random.Generator
-) -> NDArray[Any]:
-    """Return one action for each observation, or refuse a policy that acts in another space."""
-    actions = policy.sample(observations, rng)
-    wanted = (len(observations), *(action_space.shape or ()))
+def check_actions(actions: NDArray[Any], n: int, action_space: gym.Space[Any]) -> NDArray[Any]:
+    """Return what a policy gave for ``n`` observations, or refuse one that acts in another space."""
+    wanted = (n, *(action_space.shape or ()))
     if actions.shape != wanted:
         raise ValueError(f"policy must return actions of shape {wanted}, got {actions.shape}")
     return actions
@@ -144,11 +153,11 @@ class TrajectoryRecorder:
             self._truncated[who] = truncated
 
     def demonstrations(
-        self, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int
+        self, observation_space: gym.Space[Any], action_space: gym.Space[Any], cuts: Iterable[int]
     ) -> Demonstrations:
         """Return all trajectories; each must have been ended.
 
-        ``horizon`` is where trajectories are cut by design. If an environment has cut one elsewhere, there is none.
+        ``cuts`` are where trajectories may have been cut by design: if all were cut at one of them, it is the horizon.
         """
         offsets = np.concatenate([[0], np.cumsum(self._lengths)])
         n_transitions, n_trajectories = int(offsets[-1]), self._lengths.size
@@ -166,7 +175,8 @@ class TrajectoryRecorder:
                 rewards[rows] = gained
         for who, seen in self._ends:
             observations[offsets[who + 1] + who] = seen
-        cut_by_design = (self._lengths[~self._terminated] == horizon).all()
+        cut, longest = self._lengths[~self._terminated], self._lengths.max(initial=0)
+        horizon = next((h for h in sorted(cuts) if longest <= h and (cut == h).all()), None)
         return Demonstrations(
             observations=read_only(observations),
             actions=read_only(actions),
@@ -176,5 +186,5 @@ class TrajectoryRecorder:
             observation_space=observation_space,
             action_space=action_space,
             rewards=None if rewards is None else read_only(rewards),
-            horizon=horizon if cut_by_design else None,
+            horizon=horizon,
         )

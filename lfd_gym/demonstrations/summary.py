@@ -28,7 +28,7 @@ def summary_lines(demonstrations: Demonstrations, discount: float | None = None)
         ("expert", origin.policy or "unknown"),
         ("seed", "unknown" if origin.seed is None else str(origin.seed)),
         ("observations", f"{demos.observation_space}"),
-        ("actions", f"{demos.action_space}"),
+        ("actions", "unknown" if demos.actions is None else f"{demos.action_space}"),
         ("episodes", f"{len(demos)} ({demos.terminated.sum()} terminated, {demos.truncated.sum()} truncated)"),
         ("horizon", "unknown" if demos.horizon is None else str(demos.horizon)),
         ("steps", f"{demos.n_transitions}"),

@@ -18,6 +18,7 @@ from hypothesis.extra import numpy as hnp
 from lfd_gym import Demonstrations, Provenance
 from lfd_gym.demonstrations import files as demonstration_files
 from lfd_gym.demonstrations.demonstrations import Episode
+from lfd_gym.demonstrations.summary import summary_lines
 
 
 def small(**changes):
@@ -53,9 +54,15 @@ def demonstrations(draw):
     n, m = sum(lengths), len(lengths)
 
     def column(length):
-        if draw(st.booleans()):
+        kind = draw(st.sampled_from(["discrete", "multi_discrete", "multi_binary", "box"]))
+        if kind == "discrete":
             dtype = draw(st.sampled_from([np.int64, np.int32, np.uint8]))
             return gym.spaces.Discrete(7), draw(hnp.arrays(dtype, length, elements=st.integers(0, 6)))
+        if kind == "multi_discrete":
+            return gym.spaces.MultiDiscrete([3, 5]), draw(hnp.arrays(np.int64, (length, 2), elements=st.integers(0, 2)))
+        if kind == "multi_binary":
+            values = draw(hnp.arrays(np.int8, (length, 2, 2), elements=st.integers(0, 1)))
+            return gym.spaces.MultiBinary([2, 2]), values
         dtype = draw(st.sampled_from([np.float32, np.float64]))
         shape = draw(st.sampled_from([(), (2,), (2, 3)]))
         width = np.dtype(dtype).itemsize * 8
@@ -66,6 +73,9 @@ def demonstrations(draw):
     observation_space, observations = column(n + m)
     action_space, actions = column(n)
     rewards = draw(st.none() | hnp.arrays(np.float32, n, elements=st.floats(width=32)))
+    states = draw(st.none() | hnp.arrays(np.float64, (m, 3), elements=st.floats()))
+    if draw(st.booleans()):
+        actions, action_space = None, draw(st.sampled_from([None, action_space]))
     return Demonstrations(
         observations=observations,
         actions=actions,
@@ -75,6 +85,7 @@ def demonstrations(draw):
         observation_space=observation_space,
         action_space=action_space,
         rewards=rewards,
+        initial_states=states,
         provenance=Provenance(
             env_id=draw(st.none() | st.text(max_size=5)),
             env_kwargs=draw(
@@ -126,6 +137,40 @@ def test_select_and_concatenate_are_inverse(demos, random):
     assert Demonstrations.concatenate([demos.select([k]) for k in range(len(demos))]) == demos
 
 
+def test_actions_may_be_unknown():
+    demos = small(rewards=np.array([1.0, 2.0, 3.0]), initial_states=[[0.5], [1.5]])
+    seen = demos.without_actions()
+    assert seen.actions is None
+    assert seen.action_space == demos.action_space
+    assert (len(seen), seen.n_transitions, seen.lengths.tolist()) == (2, 3, [2, 1])
+    assert seen.acted_on.tolist() == demos.acted_on.tolist()
+    assert seen[1].actions is None
+    assert seen[1].rewards.tolist() == [3]
+    assert seen != demos
+    assert "unknown actions" in repr(seen)
+    assert any(line.split() == ["actions", "unknown"] for line in summary_lines(seen))
+    nowhere = dataclasses.replace(seen, action_space=None)
+    assert Demonstrations.from_episodes(nowhere, nowhere.observation_space, None) == nowhere
+    with pytest.raises(ValueError, match="trajectories 0 and 2 disagree on whether there are actions"):
+        Demonstrations.concatenate([demos, seen])
+    with pytest.raises(ValueError, match="without actions cannot be written for imitation"):
+        seen.to_imitation()
+    with pytest.raises(ValueError, match="without actions cannot be written for imitation"):
+        seen.to_transitions()
+    with pytest.raises(ValueError, match="without actions cannot be written for Minari"):
+        seen.to_minari("seen-v0")
+
+
+def test_initial_states_stay_with_their_trajectories():
+    demos = small(initial_states=[[0.5], [1.5]])
+    assert demos.select([1]).initial_states.tolist() == [[1.5]]
+    assert demos[1].initial_state.tolist() == [1.5]
+    assert Demonstrations.concatenate([demos, demos]).initial_states.tolist() == [[0.5], [1.5], [0.5], [1.5]]
+    assert Demonstrations.concatenate([demos, small()]).initial_states is None
+    with pytest.raises(ValueError, match="read-only"):
+        demos.initial_states[0] = 0
+
+
 def test_joining_forgets_what_differs():
     one, other = small(horizon=None), small().with_provenance(seed=3)
     joined = Demonstrations.concatenate([one, other])
@@ -148,7 +193,18 @@ def test_joining_forgets_what_differs():
         ({"truncated": [True]}, "truncated must be 2 booleans"),
         ({"rewards": np.array([1, 2, 3])}, "rewards must be 3 floats"),
         ({"observation_space": gym.spaces.Discrete(3, start=1)}, "observation_space must count from 0"),
-        ({"action_space": gym.spaces.MultiBinary(2)}, "action_space must be a Discrete or a Box space"),
+        ({"action_space": gym.spaces.Text(2)}, "action_space must be a Box, Discrete, MultiDiscrete or MultiBinary"),
+        ({"action_space": None}, "action_space must be a Box, Discrete, .* space, got None"),
+        (
+            {"actions": [[0, 1], [0, 2], [1, 1]], "action_space": gym.spaces.MultiDiscrete([2, 2])},
+            r"actions must lie in \[0, 2\), got 2 at index \(1, 1\)",
+        ),
+        (
+            {"actions": [[0, 1], [0, 1], [-1, 1]], "action_space": gym.spaces.MultiBinary(2)},
+            r"actions must lie in \[0, 2\), got -1 at index \(2, 0\)",
+        ),
+        ({"initial_states": [[0.5]]}, "initial_states must be 2 arrays of numbers, one for each trajectory"),
+        ({"initial_states": ["a", "b"]}, "initial_states must be 2 arrays of numbers"),
         ({"horizon": 2}, "horizon is 2, but trajectory 1 has 1 actions and is not terminated"),
         ({"horizon": 1}, "horizon is 1, but trajectory 0 has 2 actions and is terminated"),
         ({"horizon": 0}, "horizon must be at least 1"),
@@ -234,6 +290,19 @@ def test_a_failed_write_leaves_nothing(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
+def test_the_flag_that_older_numpy_wrote_into_the_file_is_no_damage(tmp_path):
+    """NumPy before 2.2 stored ``allow_pickle=False`` of ``savez_compressed`` as one more array."""
+    path = tmp_path / "demos.npz"
+    small().save(path)
+    with np.load(path) as archive:
+        arrays = {name: archive[name] for name in archive.files}
+    with zipfile.ZipFile(path, "a") as archive, archive.open("allow_pickle.npy", "w") as member:
+        np.save(member, np.array(False))
+    with np.load(path) as archive:
+        assert set(archive.files) == {*arrays, "allow_pickle"}
+    assert Demonstrations.load(path) == small()
+
+
 def test_every_cut_of_a_file_is_noticed(tmp_path):
     path = tmp_path / "demos.npz"
     small().save(path)
@@ -282,7 +351,7 @@ def rewrite(path, change):
             "is in version 2 of the format, this lfd_gym reads version 1",
         ),
         (lambda header, arrays: header.update(format="other"), "does not say 'lfd_gym demonstrations'"),
-        (lambda header, arrays: arrays.pop("actions"), "does not hold valid demonstrations: 'actions'"),
+        (lambda header, arrays: arrays.pop("offsets"), "does not hold valid demonstrations: 'offsets'"),
         (lambda header, arrays: arrays.update(actions=np.array([1, 1, 9])), r"actions must lie in \[0, 2\)"),
         (lambda header, arrays: header.update(provenance={"unknown": 1}), "does not hold valid demonstrations"),
         (lambda header, arrays: header.update(observation_space={"box": "<f8"}), "does not hold valid demonstrations"),

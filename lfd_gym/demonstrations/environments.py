@@ -1,0 +1,120 @@
+"""What can be told of an environment of any kind: single, wrapped, of either vector line, of Stable-Baselines3."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+
+from lfd_gym.envs.vector import RESETS_IN_SAME_STEP
+from lfd_gym.spaces import array_space
+
+
+def is_environment(source: Any) -> bool:
+    """Whether `play_episodes` can play in ``source``."""
+    return isinstance(source, gym.Env) or is_gymnasium_vector(source) or is_stable_baselines_vector(source)
+
+
+def is_gymnasium_vector(source: Any) -> bool:
+    """Whether ``source`` is a vector environment of Gymnasium; 0.29 has two kinds, one of them an `Env`."""
+    kinds: list[Any] = [gym.vector.VectorEnv]
+    if RESETS_IN_SAME_STEP:
+        kinds.append(gym.experimental.vector.VectorEnv)
+        if isinstance(source, gym.Wrapper):
+            source = source.unwrapped
+    return isinstance(source, tuple(kinds))
+
+
+def is_stable_baselines_vector(source: Any) -> bool:
+    """Whether ``source`` is a `VecEnv` of Stable-Baselines3, which is not imported for that."""
+    module: Any = sys.modules.get("stable_baselines3.common.vec_env.base_vec_env")
+    return module is not None and isinstance(source, module.VecEnv)
+
+
+def vector_attribute(envs: Any, name: str) -> Any:
+    """Return an attribute of a vector environment: 0.29 wraps them like single ones, and warns if read directly."""
+    return envs.get_wrapper_attr(name) if isinstance(envs, gym.Wrapper) else getattr(envs, name)
+
+
+def single_spaces(source: Any) -> tuple[gym.Space[Any], gym.Space[Any]]:
+    """Return the spaces of single observations and actions of any environment, as arrays: see `lfd_gym.spaces`.
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> single_spaces(gym.vector.SyncVectorEnv([lambda: gym.make("FrozenLake-v1")] * 3))
+    (Discrete(16), Discrete(4))
+    """
+    if is_gymnasium_vector(source):
+        seen, done = (vector_attribute(source, f"single_{kind}_space") for kind in ("observation", "action"))
+    else:
+        seen, done = source.observation_space, source.action_space
+    return array_space("observation_space", seen), array_space("action_space", done)
+
+
+def time_limit(source: Any) -> int | None:
+    """Return after how many actions episodes of any environment are cut, None if there is no limit, or none is known.
+
+    That is the smallest limit of Gymnasium's `TimeLimit` wrappers, where they can be seen; else what the spec says.
+
+    Examples
+    --------
+    >>> import gymnasium as gym
+    >>> time_limit(gym.make("CartPole-v1"))
+    500
+    >>> time_limit(gym.wrappers.TimeLimit(gym.make("CartPole-v1"), 50))
+    50
+    """
+    limits = [limit for env in _single_envs(source) for limit in _wrapped_limits(env)]
+    if limits:
+        return min(limits)
+    found: int | None = getattr(_spec(source), "max_episode_steps", None)
+    return found
+
+
+def known_spec(source: Any) -> EnvSpec | None:
+    """Return the spec of any environment, if it says how the environment was made."""
+    made_by_entry_point = RESETS_IN_SAME_STEP and is_gymnasium_vector(source) and not hasattr(source.unwrapped, "env_fns")
+    # What make_vec of Gymnasium 0.29 writes into the spec there is not what it passes on.
+    return None if made_by_entry_point else _spec(source)
+
+
+def _spec(source: Any) -> EnvSpec | None:
+    found: EnvSpec | None
+    if is_stable_baselines_vector(source):
+        singles = _single_envs(source)
+        # Environments in other processes are asked; those that do not know a spec have no such attribute.
+        found = singles[0].spec if singles else next(iter(_asked(source.get_attr, "spec")), None)
+        return found
+    found = getattr(source, "spec", None)
+    if found is None and is_gymnasium_vector(source):
+        singles = _single_envs(source)
+        asked = [env.spec for env in singles] or _asked(getattr(source.unwrapped, "get_attr", None), "spec")
+        return next(iter(asked), None)
+    return found
+
+
+def _asked(get_attr: Any, name: str) -> Any:
+    """Ask environments in other processes; what they cannot say is not known."""
+    try:
+        return get_attr(name)
+    except Exception:  # whatever a worker raised is raised here
+        return []
+
+
+def _single_envs(source: Any) -> list[Any]:
+    """Return the single environments of ``source`` as far as they live in this process."""
+    if is_gymnasium_vector(source) or is_stable_baselines_vector(source):
+        return list(getattr(source.unwrapped, "envs", []))
+    return [source] if isinstance(source, gym.Env) else []
+
+
+def _wrapped_limits(env: Any) -> list[int]:
+    limits = []
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, gym.wrappers.TimeLimit):
+            limits.append(int(env._max_episode_steps))
+        env = env.env
+    return limits
