@@ -157,7 +157,7 @@ class PairBatches:
         self._features = features
         self._columns: dict[str, NDArray[Any]] = {
             "obs": demonstrations.observations[before],
-            "acts": demonstrations.actions,
+            "acts": np.asarray(demonstrations.actions),
             "next_obs": demonstrations.observations[before + 1],
             "dones": np.zeros(demonstrations.n_transitions, dtype=bool),
         }

@@ -12,6 +12,7 @@ from lfd_gym.assessment.evaluation import Evaluation, evaluate
 from lfd_gym.baselines.learner import LearningResult
 from lfd_gym.costs.costs import Costs, FunctionCosts, TableCosts, normalise_costs
 from lfd_gym.costs.fourier import FourierCosts
+from lfd_gym.costs.recovered import RecoveredCost
 from lfd_gym.costs.sets import Ball, Box, ConvexSet, Simplex
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
@@ -21,11 +22,13 @@ from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import reward_cost
 from lfd_gym.learning import learn
+from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.policies.experts import mixture_policy, noisy_policy, soft_optimal_policy
 from lfd_gym.policies.files import load_policy, save_policy
+from lfd_gym.policies.mixtures import MixturePolicy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.solvers.descent.mirror_descent import solve_mirror_descent
 from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
@@ -50,6 +53,7 @@ __all__ = [
     "ConvexSet",
     "CostEstimate",
     "Costs",
+    "Criterion",
     "Demonstrations",
     "Evaluation",
     "FiniteMDP",
@@ -58,9 +62,11 @@ __all__ = [
     "GenerativeModel",
     "LearningResult",
     "LfdGymWarning",
+    "MixturePolicy",
     "Policy",
     "PrimalDualTrainer",
     "Provenance",
+    "RecoveredCost",
     "SaddlePoint",
     "SaddlePointProblem",
     "Simplex",

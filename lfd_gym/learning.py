@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
+from lfd_gym.demonstrations.environments import is_environment, outer_observation_space
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.generative_model import check_generator
 from lfd_gym.policies.conversion import policy_table
@@ -98,9 +99,14 @@ def best_learner(task: Task) -> tuple[str, str]:
 def _over_observations(policy: Policy, task: Task) -> Policy:
     """Turn a policy over the states of a known model into one over what its environment shows, be it one-hot vectors.
 
-    The absorbing state, which a model may have beside them, is never seen.
+    The absorbing state, which a model may have beside them, is never seen. A policy over flattened observations takes
+    those of the environment from outside too.
     """
     seen = task.observation_space
+    outer = outer_observation_space(task.env) if is_environment(task.env) else None
+    if isinstance(outer, gym.spaces.Dict | gym.spaces.Tuple) and policy.observation_space == seen:
+        policy.take_observations_of(outer)
+        return policy
     if task.dynamics is None or not isinstance(task.env, gym.Env) or policy.observation_space == seen:
         return policy
     if not (isinstance(policy, TablePolicy) or isinstance(seen, gym.spaces.Box)):

@@ -32,7 +32,7 @@ from lfd_gym.costs.costs import (
 )
 from lfd_gym.costs.fourier import FourierCosts
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.episodes import Playable, is_playable, single_spaces, time_limit
+from lfd_gym.demonstrations.environments import is_environment, single_spaces, time_limit
 from lfd_gym.demonstrations.estimation import (
     CostEstimate,
     Returns,
@@ -42,8 +42,8 @@ from lfd_gym.demonstrations.estimation import (
     sampled_costs,
 )
 from lfd_gym.demonstrations.forms import as_demonstrations, over_states
-from lfd_gym.demonstrations.provenance import check_provenance, check_spaces
-from lfd_gym.envs.adapters import as_generative_model, known_dynamics
+from lfd_gym.demonstrations.matching import check_provenance, check_spaces
+from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.dynamics import FiniteDynamics
@@ -54,7 +54,7 @@ from lfd_gym.validation import FloatArray, finite_array
 
 Access = Literal["model", "simulator", "episodes", "demonstrations"]
 #: What a task is about: an environment, or what is known in its place; None: the demonstrations are all there is.
-World: TypeAlias = Playable | FiniteMDP | GenerativeModel | None
+World: TypeAlias = gym.Env[Any, Any] | gym.vector.VectorEnv | FiniteMDP | GenerativeModel | Any
 
 #: What is left of the discounted sum at the default horizon of rollouts.
 _TAIL = 1e-3
@@ -125,10 +125,10 @@ class Task:
 
     def __post_init__(self) -> None:
         known = self.env.discount if isinstance(self.env, FiniteMDP) else None
-        given: float | None = self.discount
-        if given is None and known is None:
-            raise ValueError("discount must be given")
-        discount = Criterion(known if given is None else given, self.horizon).discount
+        given: Any = known if self.discount is None else self.discount
+        if given is None:
+            raise ValueError("discount must be given; lfd_gym.suggest_discount finds one that fits demonstrations")
+        discount = Criterion(given, self.horizon).discount
         if known is not None and discount != known:
             raise ValueError(f"discount must be that of the mdp, {known}, got {discount}")
         self._set("discount", discount)
@@ -153,7 +153,7 @@ class Task:
         object.__setattr__(self, name, value)
 
     def _checked_demonstrations(self, name: str, given: Any) -> Demonstrations:
-        demonstrations = given
+        demonstrations: Demonstrations = given
         if not isinstance(given, Demonstrations):
             if self.env is None:
                 raise ValueError(f"{name} must be lfd_gym.Demonstrations where there is no env to tell spaces")
@@ -236,7 +236,8 @@ class Task:
         """The transition probabilities, where they are known."""
         if isinstance(self.env, FiniteMDP):
             return self.env.dynamics
-        return known_dynamics(self.env) if isinstance(self.env, gym.Env) else None
+        known = isinstance(self.env, gym.Env) and FiniteDynamics.known_of(self.env)
+        return FiniteDynamics.from_env(self.env) if known else None  # type: ignore[arg-type]
 
     @cached_property
     def model(self) -> FiniteMDP:
@@ -252,7 +253,7 @@ class Task:
         if self.env is None:
             return ""
         try:
-            return as_generative_model(self.env)  # type: ignore[arg-type]
+            return as_generative_model(self.env)
         except TypeError as error:
             return str(error)
 
@@ -282,7 +283,7 @@ class Task:
     def _spaces(self) -> tuple[gym.Space[Any], gym.Space[Any]]:
         if isinstance(self.env, FiniteMDP):
             return gym.spaces.Discrete(self.env.n_states), gym.spaces.Discrete(self.env.n_actions)
-        if is_playable(self.env):
+        if is_environment(self.env):
             return single_spaces(self.env)
         source: Any = self.demonstrations if self.env is None else self.env
         return source.observation_space, source.action_space
@@ -290,7 +291,7 @@ class Task:
     @property
     def time_limit(self) -> int | None:
         """After how many steps the environment cuts its episodes, if it does."""
-        return time_limit(self.env) if is_playable(self.env) else None
+        return time_limit(self.env) if is_environment(self.env) else None
 
     @property
     def cost_table(self) -> FloatArray:
@@ -408,7 +409,7 @@ class Task:
                 raise ValueError(f"{count} must be at least 1, got {value}")
         acting = as_policy(policy, deterministic=deterministic)
         steps = self.criterion.steps(_TAIL) if horizon is None else horizon
-        plays = is_playable(self.env)
+        plays = is_environment(self.env)
         limit = self.time_limit if plays else None
         if plays and (self._simulator is None or (limit or steps) >= steps):
             steps = max(steps, limit or 0) if horizon is None else horizon  # to the end, for the sake of the returns

@@ -1,4 +1,4 @@
-"""The whole way, from demonstrations to a certificate, on the environments that people have, on both lines of Gymnasium.
+"""The whole way, from demonstrations to a certificate, on the environments that people have, on both lines.
 
 What is learned here is not good, budgets are tiny: the tests are about what runs, and about what is true of it.
 """
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lfd_gym as lfd
+from lfd_gym.policies.tables import UniformPolicy
 
 pytest.importorskip("stable_baselines3")
 from stable_baselines3.common.evaluation import evaluate_policy
@@ -32,7 +33,8 @@ class Docking(gym.Env):
         {
             "position": gym.spaces.Box(-2.0, 2.0, (2,), np.float32),
             "near": gym.spaces.Discrete(2),
-            "signs": gym.spaces.Tuple((gym.spaces.MultiBinary(2), gym.spaces.MultiDiscrete([3, 3]))),
+            "right": gym.spaces.MultiBinary(2),
+            "signs": gym.spaces.MultiDiscrete([3, 3]),
         }
     )
     action_space = gym.spaces.Discrete(5)
@@ -43,7 +45,9 @@ class Docking(gym.Env):
         return self._seen(), {}
 
     def step(self, action):
-        self.position = np.clip(self.position + 0.2 * np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]])[action], -2, 2)
+        self.position = np.clip(
+            self.position + 0.2 * np.array([[0, 0], [1, 0], [-1, 0], [0, 1], [0, -1]])[action], -2, 2
+        )
         distance = float(np.linalg.norm(self.position))
         return self._seen(), -distance, distance < 0.15, False, {}
 
@@ -52,7 +56,8 @@ class Docking(gym.Env):
         return {
             "position": self.position.astype(np.float32),
             "near": np.int64(np.linalg.norm(self.position) < 0.5),
-            "signs": ((sign > 0).astype(np.int8), sign + 1),
+            "right": (sign > 0).astype(np.int8),
+            "signs": sign + 1,
         }
 
 
@@ -88,7 +93,7 @@ def test_from_demonstrations_to_a_certificate(name):
     make, access = ENVIRONMENTS[name]
     env = make()
     rng = np.random.default_rng(0)
-    expert = lfd.policies.UniformPolicy(lfd.Task(env, discount=0.97).action_space)
+    expert = UniformPolicy(lfd.Task(env, discount=0.97).action_space)
     demos = lfd.collect(env, expert, n_trajectories=3, horizon=40, rng=rng)
     task = lfd.Task(env, demos, discount=0.97, horizon=30)
     assert task.access == access
@@ -115,7 +120,7 @@ def test_from_demonstrations_to_a_certificate(name):
 def test_what_is_learned_plays_for_stable_baselines(name):
     env = ENVIRONMENTS[name][0]()
     rng = np.random.default_rng(1)
-    expert = lfd.policies.UniformPolicy(lfd.Task(env, discount=0.9).action_space)
+    expert = UniformPolicy(lfd.Task(env, discount=0.9).action_space)
     demos = lfd.collect(env, expert, n_trajectories=2, horizon=30, rng=rng)
     learned = lfd.learn(lfd.Task(env, demos, discount=0.9), "bc", rng=rng, budget=10)
     mean, deviation = evaluate_policy(learned.policy, env, n_eval_episodes=2, warn=False)

@@ -190,7 +190,7 @@ def _distance_bound(costs: Costs, ours: CostEstimate, expert: CostEstimate, delt
     if costs.row_norm is None:
         radii = sum((estimate.radius(share) for estimate in unsure), np.zeros(difference.size))
         return costs.weights.largest_within(difference, radii)
-    apart = sum(estimate.class_radius(costs.weights, costs.row_norm, share) for estimate in unsure)
+    apart = sum(estimate.class_radius(costs, share) for estimate in unsure)
     return float(costs.weights.support(difference)) + apart
 
 

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from lfd_gym.costs.sets import ConvexSet, CostClass, cost_weights_set
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
-from lfd_gym.validation import LARGEST_UNIT, FloatArray, finite_array
+from lfd_gym.validation import LARGEST_UNIT, FloatArray, check_delta, finite_array
 
 #: (observations, actions) → (n, n_c).
 CostFunction: TypeAlias = Callable[[NDArray[Any], Any], ArrayLike]
@@ -76,6 +76,15 @@ class Costs(ABC):
 
     def check_ends(self, name: str, model: GenerativeModel) -> None:  # noqa: B027 - nothing to check, by default
         """Refuse costs that are paid in the absorbing states of ``model``; a function is not asked about these."""
+
+    def deviation(self, n_samples: int, delta: float) -> float:
+        """With probability 1 − ``delta``: a bound of the support function of (mean − expectation).
+
+        The mean is over independent rows, or discounted averages of rows such as those of trajectories. Where
+        ``row_norm`` is known there is no price for the number of costs.
+        """
+        check_delta(delta)
+        return self.weights.deviation(self.n_costs or 1, n_samples, delta, norm=self.row_norm)
 
     def check_actions(self, actions: NDArray[Any] | None) -> None:
         """Refuse None in place of actions if the costs depend on them."""

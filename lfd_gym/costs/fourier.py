@@ -35,7 +35,7 @@ from numpy.typing import ArrayLike, NDArray
 from lfd_gym.costs.coding import PairCoding
 from lfd_gym.costs.costs import Costs, hidden_rows
 from lfd_gym.costs.sets import Ball, Box, CostClass, Simplex
-from lfd_gym.validation import FloatArray, check_delta
+from lfd_gym.validation import FloatArray
 
 #: Samples among which the median distance is taken.
 _N_FOR_MEDIAN = 500
@@ -73,6 +73,8 @@ class FourierCosts(Costs):
     >>> bool(np.allclose(np.linalg.norm(rows, axis=1), 1.0))
     True
     """
+
+    row_norm = 1.0
 
     def __init__(
         self,
@@ -257,19 +259,6 @@ class FourierCosts(Costs):
     ) -> FloatArray:
         """Return k of each pair of the first batch with each of the second, (n, n')."""
         return np.asarray(self.rows(observations, actions) @ self.rows(other_observations, other_actions).T)
-
-    def deviation(self, n_samples: int, delta: float) -> float:
-        """With probability 1 − ``delta``: a bound of the support function of (mean − expectation).
-
-        The mean is over independent rows, or discounted averages of rows such as those of trajectories. They have norm
-        at most 1, so that the expected norm of the deviation is at most 1/√n, and McDiarmid's inequality adds
-        √(2 log(1/δ)/n): there is no price for the number of features, which `ConvexSet.deviation` has to pay.
-        """
-        check_delta(delta)
-        reach = self.weights.radius(self.n_costs)
-        return reach * (1 + math.sqrt(2 * math.log(1 / delta))) / math.sqrt(n_samples)
-
-    # -- as data ------------------------------------------------------------------------------------------------------
 
     def to_data(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
         """Return the costs as JSON values and arrays."""

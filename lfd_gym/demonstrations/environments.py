@@ -47,11 +47,18 @@ def single_spaces(source: Any) -> tuple[gym.Space[Any], gym.Space[Any]]:
     >>> single_spaces(gym.vector.SyncVectorEnv([lambda: gym.make("FrozenLake-v1")] * 3))
     (Discrete(16), Discrete(4))
     """
+    done = vector_attribute(source, "single_action_space") if is_gymnasium_vector(source) else source.action_space
+    return array_space("observation_space", outer_observation_space(source)), array_space("action_space", done)
+
+
+def outer_observation_space(source: Any) -> gym.Space[Any]:
+    """Return the space of single observations of any environment as it is, `Dict` and `Tuple` not flattened."""
+    found: gym.Space[Any]
     if is_gymnasium_vector(source):
-        seen, done = (vector_attribute(source, f"single_{kind}_space") for kind in ("observation", "action"))
+        found = vector_attribute(source, "single_observation_space")
     else:
-        seen, done = source.observation_space, source.action_space
-    return array_space("observation_space", seen), array_space("action_space", done)
+        found = source.observation_space
+    return found
 
 
 def time_limit(source: Any) -> int | None:
@@ -76,7 +83,9 @@ def time_limit(source: Any) -> int | None:
 
 def known_spec(source: Any) -> EnvSpec | None:
     """Return the spec of any environment, if it says how the environment was made."""
-    made_by_entry_point = RESETS_IN_SAME_STEP and is_gymnasium_vector(source) and not hasattr(source.unwrapped, "env_fns")
+    made_by_entry_point = (
+        RESETS_IN_SAME_STEP and is_gymnasium_vector(source) and not hasattr(source.unwrapped, "env_fns")
+    )
     # What make_vec of Gymnasium 0.29 writes into the spec there is not what it passes on.
     return None if made_by_entry_point else _spec(source)
 

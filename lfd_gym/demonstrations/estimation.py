@@ -47,9 +47,9 @@ from scipy.special import betaincinv, stdtrit
 
 from lfd_gym._jit import jit
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs, check_end_is_free
-from lfd_gym.costs.sets import ConvexSet
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.episodes import Playable, play_episodes, time_limit
+from lfd_gym.demonstrations.environments import time_limit
+from lfd_gym.demonstrations.episodes import play_episodes
 from lfd_gym.demonstrations.rollouts import play, table_blocks, tabulated
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
@@ -178,31 +178,24 @@ class CostEstimate:
         n_cut = int(np.count_nonzero(self.unseen_mass))
         return float(self.criterion.unseen(self.horizon) * _largest_probability(n_cut, self.n_trajectories, delta))
 
-    def class_radius(self, weights: ConvexSet, row_norm: float, delta: float) -> float:
-        """With probability at least 1 − ``delta``: a bound of max over W of ⟨w, values − ρ⟩, see the module.
+    def class_radius(self, costs: Costs, delta: float) -> float:
+        """With probability at least 1 − ``delta``: a bound of max over the class of ⟨w, values − ρ⟩, see the module.
 
-        With the same probability it bounds that of the difference the other way round.
-
-        Parameters
-        ----------
-        weights
-            W.
-        row_norm
-            R, the largest norm of a row of the costs.
-        delta
-            In (0, 1).
+        With the same probability it bounds that of the difference the other way round. ``costs`` are those of the
+        estimate, with a known ``row_norm``.
         """
         check_delta(delta)
         if self.exact:
             return 0.0
+        assert costs.row_norm is not None
         m, share = self.n_trajectories, _CUT_SHARE * delta
         if self.horizon is not None:
             tail = self._cut_mass(share)
         else:
             tail = min(1.0, float(self.unseen_mass.mean()) + math.sqrt(math.log(1 / share) / (2 * m)))
-        deviation = weights.deviation(self.values.size, m, delta - share, norm=row_norm)
         shift = float(np.linalg.norm(self.values - self.trajectory_values.mean(axis=0)))
-        return deviation + weights.radius(self.values.size) * (row_norm * tail + shift)
+        reach = costs.weights.radius(self.values.size)
+        return costs.deviation(m, delta - share) + reach * (costs.row_norm * tail + shift)
 
 
 def feature_expectations(
@@ -256,7 +249,7 @@ def feature_expectations(
     else:
         costs.check_actions(demonstrations.actions)
         n_actions = int(getattr(demonstrations.action_space, "n", 0))
-        rows = demonstrations.acted_on.astype(np.int64) * n_actions + demonstrations.actions
+        rows = demonstrations.acted_on.astype(np.int64) * n_actions + np.asarray(demonstrations.actions)
         sums = discounted_sums(np.ascontiguousarray(costs.table), rows, demonstrations.offsets, criterion)
     unseen = np.where(demonstrations.terminated, 0.0, criterion.unseen(demonstrations.lengths))
     if truncation == "rescale":
@@ -292,7 +285,7 @@ def sampled_costs(
 
 def played_costs(
     policy: Policy,
-    env: Playable,
+    env: Any,
     costs: Costs,
     criterion: Criterion,
     *,

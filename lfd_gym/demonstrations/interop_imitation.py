@@ -168,7 +168,9 @@ def _array(space: gym.Space[Any], values: Any) -> NDArray[Any]:
     if not isinstance(parts, Mapping | tuple):
         return np.asarray(parts)
     if not isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
-        raise ValueError(f"trajectories hold Dicts of arrays, but the space is {space}: give the environment's own space")
+        raise ValueError(
+            f"trajectories hold Dicts of arrays, but the space is {space}: give the environment's own space"
+        )
     first = parts
     while isinstance(first, Mapping | tuple):
         first = next(iter(first.values())) if isinstance(first, Mapping) else first[0]

@@ -9,6 +9,7 @@ from scipy.special import stdtrit
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.estimation import discounted_sums
+from lfd_gym.model.criterion import Criterion
 from lfd_gym.validation import FloatArray
 
 _CONFIDENCE = 0.95
@@ -45,7 +46,7 @@ def summary_lines(demonstrations: Demonstrations, discount: float | None = None)
         returns = np.array([episode.rewards.sum() for episode in demos if episode.rewards is not None])
         rows.append(("mean return", _mean_with_interval(returns)))
         if discount is not None:
-            costs = discounted_sums(-rewards, steps, demos.offsets, discount)[:, 0]
+            costs = discounted_sums(-rewards, steps, demos.offsets, Criterion(discount))[:, 0]
             rows.append((f"mean cost (discount {discount:g})", _mean_with_interval(costs)))
     width = max(len(name) for name, _ in rows)
     return [f"{name:{width}}  {value}" for name, value in rows]

@@ -194,7 +194,7 @@ def test_coverage(case):
             values = (sums / seen).mean(axis=0)
             errors = np.abs(values - truth)
             for design in (horizon, None):
-                estimate = CostEstimate(values, sums, unseen, mdp.discount, truncation, design)
+                estimate = CostEstimate(values, sums, unseen, Criterion(mdp.discount), truncation, design)
                 for method in ("hoeffding", "bernstein", "best"):
                     radius = estimate.radius(0.1, method=method)
                     covered[truncation, design, method] += (errors <= radius + 1e-12).all()
@@ -264,7 +264,8 @@ def test_the_radius_shrinks_with_data_and_grows_with_confidence():
 
 
 def test_the_largest_probability_is_that_of_the_binomial():
-    from lfd_gym.demonstrations.estimation import _largest_probability
+    from lfd_gym.model.criterion import Criterion
+from lfd_gym.demonstrations.estimation import _largest_probability
 
     assert _largest_probability(7, 7, 0.1) == 1
     assert _largest_probability(0, 10, 0.1) == pytest.approx(1 - 0.1**0.1)
