@@ -125,6 +125,11 @@ class WrappedModel:
                     f"{self.env} is wrapped in `TransformObservation`, whose function does not give the same twice on "
                     "the same observation, or changes its argument, so only episodes can be played in it"
                 )
+            if any(not _fits(wrapper.observation_space, element) for element in shown):
+                raise TypeError(
+                    f"{self.env} is wrapped in `TransformObservation`, whose function leads out of its "
+                    f"observation_space {wrapper.observation_space}: give the space that it leads to"
+                )
             seen = shown
 
     def _probes(self) -> list[Any]:
@@ -143,6 +148,13 @@ class WrappedModel:
 
 def _transforms(wrapper: Any) -> bool:
     return type(wrapper).__name__ == "TransformObservation"
+
+
+def _fits(space: gym.Space[Any], element: Any) -> bool:
+    """Whether an array for ``space`` holds ``element``; bounds may be wrong, shape and type of numbers not."""
+    array = np.asarray(flat(space, element))
+    wanted = flat_space("observation_space", space)
+    return array.shape == (wanted.shape or ()) and np.can_cast(array.dtype, wanted.dtype, "same_kind")  # type: ignore[arg-type]
 
 
 def _same(space: gym.Space[Any], left: list[Any], right: list[Any]) -> bool:

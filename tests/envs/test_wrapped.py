@@ -234,6 +234,13 @@ def test_functions_that_do_not_give_the_same_twice_are_refused(function):
         lfd.as_generative_model(transformed(gym.make("CartPole-v1"), function))
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("function", [lambda seen: seen[:1], lambda seen: seen.astype(complex)])
+def test_functions_that_show_something_else_than_said_are_refused(function):
+    with pytest.raises(TypeError, match="whose function leads out of its observation_space Box"):
+        lfd.as_generative_model(transformed(gym.make("CartPole-v1"), function))
+
+
 def test_a_wrapper_that_answers_for_itself_is_taken():
     class OwnModel(Turned):
         """A wrapper with the methods of a generative model."""
