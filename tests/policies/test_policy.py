@@ -138,6 +138,18 @@ def test_predictors_over_parts_are_shown_the_parts():
     assert policy.predict(flat[0])[0] == policy.predict(seen[0])[0] == goals[0]
 
 
+def test_the_best_actions_are_told_of_the_parts_too():
+    env = gym.make("Blackjack-v1")
+    flat = gym.spaces.flatten_space(env.observation_space)
+    policy = lfd.as_policy(UniformPolicy(env.action_space, flat), deterministic=True)
+    assert policy.predict(np.zeros(flat.shape))[0] == 0
+    with pytest.raises(ValueError, match="observation must be of Box"):
+        policy.predict((12, 4, 1))
+    policy.take_observations_of(env.observation_space)
+    assert policy.predict((12, 4, 1))[0] == 0
+    assert policy.policy.outer_observation_space is None  # the policy itself may be shown to others
+
+
 def test_files_keep_spaces_made_of_parts_in_their_order(tmp_path):
     policy = UniformPolicy(gym.spaces.Discrete(2), gym.spaces.Dict(PARTS))
     lfd.save_policy(policy, tmp_path / "policy.npz")
