@@ -33,8 +33,9 @@ def array_space(name: str, space: gym.Space[Any]) -> gym.Space[Any]:
 
     Examples
     --------
-    >>> array_space("observation_space", spaces.Dict({"goal": spaces.Discrete(3), "speed": spaces.Box(-1, 1, (2,))}))
-    Box([ 0.  0.  0. -1. -1.], [1. 1. 1. 1. 1.], (5,), float64)
+    >>> space = spaces.Dict({"goal": spaces.Discrete(3), "speed": spaces.Box(-1, 1, (2,))})
+    >>> array_space("observation_space", space).low
+    array([ 0.,  0.,  0., -1., -1.])
     """
     if isinstance(space, spaces.Dict | spaces.Tuple):
         flat = spaces.flatten_space(space)

@@ -1,1 +1,1 @@
-"""What acts: tables, tiles, networks, functions, and their files."""
+"""What acts: tables, tiles, networks, mixtures, functions, and their files."""

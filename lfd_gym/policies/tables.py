@@ -181,7 +181,8 @@ class GreedyPolicy(Policy):
         return self.policy.act(observations, rng, state=state, starts=starts, deterministic=True)
 
     def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
-        return self.policy._batch(observation)
+        same = self.observation_space is self.policy.observation_space  # else it was told otherwise since
+        return self.policy._batch(observation) if same else super()._batch(observation)
 
     @contextmanager
     def acting(self, rng: np.random.Generator) -> Iterator[None]:

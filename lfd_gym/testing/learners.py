@@ -23,10 +23,10 @@ _N_DRAWS = 500
 def check_policy(policy: PolicyLike, task: Task, *, seed: int = 0) -> None:
     """Check that ``policy`` can act in ``task``; raise an `AssertionError` if it cannot.
 
-    What is checked, on the observations of the demonstrations: the shape of its actions and that they lie in the space;
-    that the same generator gives the same actions; that calls leave their arguments and NumPy's global stream alone;
-    and, where it has them, that its probabilities are distributions, that ``sample`` draws what they say, and that
-    ``greedy`` takes the most probable.
+    What is checked, on the observations of the demonstrations, each as the first of an episode: the shape of its
+    actions and that they lie in the space; that the same generator gives the same actions; that calls leave their
+    arguments and NumPy's global stream alone; and, where it has them, that its probabilities are distributions, that
+    ``sample`` draws what they say, and that ``greedy`` takes the most probable.
     """
     found = as_policy(policy)
     seen = task.demonstrations.acted_on[:_BATCH]
@@ -35,7 +35,7 @@ def check_policy(policy: PolicyLike, task: Task, *, seed: int = 0) -> None:
     def draw() -> NDArray[Any]:
         rng = np.random.default_rng(seed)
         with found.acting(rng):
-            return np.asarray(found.sample(seen, rng))
+            return np.asarray(found.start(len(seen), rng)(np.arange(len(seen)), seen))
 
     actions = draw()
     wanted = (len(seen), *(task.action_space.shape or ()))
@@ -97,7 +97,7 @@ def check_learner(learner: Learner, task: Task | None = None, *, budget: int | N
     for result in results:
         rng = np.random.default_rng((seed, 2))
         with result.policy.acting(rng):
-            drawn.append(result.policy.sample(seen, rng))
+            drawn.append(result.policy.start(len(seen), rng)(np.arange(len(seen)), seen))
     _demand(
         np.array_equal(drawn[0], drawn[1]), "check_learner", f"{learner.name} gives another policy for the same seed"
     )

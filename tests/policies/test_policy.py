@@ -1,5 +1,7 @@
 """Policies of every kind: what they draw, say and predict, and their files."""
 
+from collections import OrderedDict
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -56,8 +58,113 @@ def test_uniform_policies():
     np.testing.assert_allclose(drawn.mean(axis=0), [-1.0, 2.5], atol=0.1)
     with pytest.raises(TypeError, match="does not say the probabilities"):
         box.probabilities(seen)
-    with pytest.raises(ValueError, match="no uniformly random policy over Box"):
-        UniformPolicy(gym.spaces.Box(-np.inf, np.inf, (1,)))
+    for low, high in ((-np.inf, np.inf), (0.0, np.inf)):
+        with pytest.raises(ValueError, match=r"no uniformly random policy over Box.*not bounded"):
+            UniformPolicy(gym.spaces.Box(low, high, (1,)))
+    with pytest.raises(ValueError, match="action_space must be a Box"):
+        UniformPolicy(gym.spaces.Dict({"a": gym.spaces.Discrete(2)}))
+
+
+@pytest.mark.parametrize(
+    ("space", "mean"),
+    [
+        (gym.spaces.MultiDiscrete([2, 5]), [0.5, 2.0]),
+        (gym.spaces.MultiDiscrete([[2, 3], [4, 1]]), [[0.5, 1.0], [1.5, 0.0]]),
+        (gym.spaces.MultiBinary(3), [0.5] * 3),
+        (gym.spaces.MultiBinary([2, 1]), [[0.5], [0.5]]),
+        (gym.spaces.Box(-1, 3, (2, 2), np.float32), [[1.0] * 2] * 2),
+        (gym.spaces.Box(0, 4, (2,), np.uint8), [2.0] * 2),
+    ],
+    ids=str,
+)
+def test_uniform_policies_over_every_space(tmp_path, space, mean):
+    policy = UniformPolicy(space, gym.spaces.Box(-1, 1, (3,)))
+    drawn = policy.sample(np.zeros((4000, 3)), np.random.default_rng(0))
+    assert all(space.contains(action) for action in drawn)
+    np.testing.assert_allclose(drawn.mean(axis=0), mean, atol=4 * 1.5 / np.sqrt(4000))  # no deviation exceeds 1.5
+    one, batch = (policy.predict(np.zeros(shape))[0] for shape in ((3,), (5, 3)))
+    assert (one.shape, batch.shape) == (space.shape, (5, *space.shape))
+    assert not policy.has_probabilities
+    lfd.save_policy(policy, tmp_path / "policy.npz")
+    loaded = lfd.load_policy(tmp_path / "policy.npz")
+    assert (loaded.action_space, loaded.observation_space) == (space, policy.observation_space)
+    if not isinstance(space, gym.spaces.Box):
+        best = policy.predict(np.zeros((2, 3)), deterministic=True)[0]
+        assert best.shape == (2, *space.shape)
+        assert not best.any()
+
+
+# -- observations that are made of parts ------------------------------------------------------------------------------
+
+
+def test_predict_takes_what_a_tuple_environment_shows():
+    env = gym.make("Blackjack-v1")
+    policy = lfd.as_policy(lambda seen: (seen @ np.arange(seen.shape[1])).astype(int))
+    policy.take_observations_of(env.observation_space)
+    assert policy.observation_space.shape == (32 + 11 + 2,)
+    value = 12 + (32 + 4) + (32 + 11 + 1)  # where the ones of the flat observation are
+    assert policy.predict((12, 4, 1))[0] == value
+    assert policy.predict((np.array([12, 12]), np.array([4, 4]), np.array([1, 0])))[0].tolist() == [value, value - 1]
+    seen, _ = env.reset(seed=0)
+    flat = gym.spaces.flatten(env.observation_space, seen)
+    assert policy.predict(seen)[0] == policy.predict(flat)[0] == policy.predict(flat[None])[0][0]
+
+
+PARTS = OrderedDict(
+    speed=gym.spaces.Box(-1, 1, (2,), np.float32),
+    goal=gym.spaces.Discrete(3),
+    more=gym.spaces.Tuple([gym.spaces.MultiBinary(2), gym.spaces.Dict({"z": gym.spaces.MultiDiscrete([2, 3])})]),
+)
+
+
+def test_predictors_over_parts_are_shown_the_parts():
+    class Looks:
+        observation_space = gym.spaces.Dict(PARTS)
+        action_space = gym.spaces.Discrete(3)
+
+        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+            assert set(observation) == set(PARTS)
+            return observation["goal"], state
+
+    policy = lfd.as_policy(Looks())
+    policy.outer_observation_space.seed(0)
+    seen = [policy.outer_observation_space.sample() for _ in range(6)]
+    goals = [int(part["goal"]) for part in seen]
+    flat = np.stack([gym.spaces.flatten(policy.outer_observation_space, part) for part in seen])
+    assert policy.observation_space.shape == flat.shape[1:]
+    assert policy.greedy(flat).tolist() == goals
+    assert policy.start(6, np.random.default_rng(0))(np.arange(6), flat).tolist() == goals
+    assert policy.predict(flat)[0].tolist() == goals  # inside and outside are both understood
+    assert policy.predict(flat[0])[0] == policy.predict(seen[0])[0] == goals[0]
+
+
+def test_the_best_actions_are_told_of_the_parts_too():
+    env = gym.make("Blackjack-v1")
+    flat = gym.spaces.flatten_space(env.observation_space)
+    policy = lfd.as_policy(UniformPolicy(env.action_space, flat), deterministic=True)
+    assert policy.predict(np.zeros(flat.shape))[0] == 0
+    with pytest.raises(ValueError, match="observation must be of Box"):
+        policy.predict((12, 4, 1))
+    policy.take_observations_of(env.observation_space)
+    assert policy.predict((12, 4, 1))[0] == 0
+    assert policy.policy.outer_observation_space is None  # the policy itself may be shown to others
+
+
+def test_files_keep_spaces_made_of_parts_in_their_order(tmp_path):
+    policy = UniformPolicy(gym.spaces.Discrete(2), gym.spaces.Dict(PARTS))
+    lfd.save_policy(policy, tmp_path / "policy.npz")
+    loaded = lfd.load_policy(tmp_path / "policy.npz")
+    assert loaded.outer_observation_space == gym.spaces.Dict(PARTS)
+    assert list(loaded.outer_observation_space.spaces) == list(PARTS)
+    assert loaded.observation_space == policy.observation_space
+    element = policy.outer_observation_space.sample()
+    np.testing.assert_array_equal(*(gym.spaces.flatten(p.outer_observation_space, element) for p in (loaded, policy)))
+
+
+def test_other_spaces_are_refused_with_both_named():
+    policy = UniformPolicy(gym.spaces.Discrete(2), gym.spaces.Dict(PARTS))
+    with pytest.raises(ValueError, match=r"observation must be of Dict\('speed'.* got shape \(3,\)"):
+        policy.predict(np.zeros(3))
 
 
 @pytest.mark.parametrize("policy", [lfd.as_policy(TABLE), TILES, UniformPolicy(gym.spaces.Discrete(2))], ids=repr)

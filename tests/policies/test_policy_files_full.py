@@ -1,10 +1,12 @@
 """Networks in files without pickle: bit-exact, and evaluated the same."""
 
+import json
+
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
-from stable_baselines3 import DQN, PPO
+from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.policies import ActorCriticPolicy
 
 import lfd_gym as lfd
@@ -33,16 +35,6 @@ def test_networks_survive_saving_bit_exactly(tmp_path, activation, space):
         assert "description" in file.files
 
 
-def test_networks_over_continuous_actions_survive_saving(tmp_path):
-    ppo = PPO("MlpPolicy", gym.make("Pendulum-v1"), seed=0, device="cpu")
-    save_policy(ppo, tmp_path / "network.npz")
-    loaded = load_policy(tmp_path / "network.npz")
-    seen = np.random.default_rng(0).normal(size=(20, 3)).astype(np.float32)
-    ours, theirs = (policy.predict(seen, deterministic=True)[0] for policy in (loaded, ppo))
-    np.testing.assert_array_equal(ours, theirs)
-    assert not loaded.has_probabilities
-
-
 def test_every_policy_of_sb3_is_evaluated_exactly():
     env = gym.make("lfd_gym/StochasticGridworld-v0", size=4)
     mdp, costs = lfd.FiniteMDP.from_env(env, discount=0.9), env.unwrapped.cost_features
@@ -56,19 +48,87 @@ def test_every_policy_of_sb3_is_evaluated_exactly():
     np.testing.assert_array_equal(table, policy_table(ppo.policy, mdp))
     assert lfd.evaluate(ppo, mdp, costs).exact
     dqn = DQN("MlpPolicy", env, seed=0, device="cpu")
-    with pytest.raises(ValueError, match=r"DQN\) does not say its action probabilities"):
-        lfd.evaluate(dqn, mdp, costs)
-    deterministic = lfd.evaluate(dqn, mdp, costs, deterministic=True)
+    assert lfd.evaluate(dqn, mdp, costs).exact
     actions, _ = dqn.predict(np.arange(16), deterministic=True)
-    np.testing.assert_allclose(
-        deterministic.expected_costs, costs.T @ mdp.occupancy(lfd.model.mdp.one_hot(actions, 4)).ravel(), atol=1e-12
-    )
+    for deterministic in (False, True):  # its policy is the greedy network
+        np.testing.assert_allclose(
+            lfd.evaluate(dqn, mdp, costs, deterministic=deterministic).expected_costs,
+            costs.T @ mdp.occupancy(lfd.model.mdp.one_hot(actions, 4)).ravel(),
+            atol=1e-12,
+        )
 
 
-def test_policies_of_other_forms_are_refused(tmp_path):
-    dqn = DQN("MlpPolicy", gym.make("lfd_gym/StochasticGridworld-v0", size=4), seed=0, device="cpu")
-    with pytest.raises(ValueError, match="cannot be saved: a file keeps tables, tiles and actor-critic networks"):
-        save_policy(dqn.policy, tmp_path / "dqn.npz")
+def tampered(source, target, change):
+    """Copy a file of arrays, with its description and arrays changed."""
+    with np.load(source, allow_pickle=False) as file:
+        arrays = dict(file)
+    description = json.loads(str(arrays.pop("description")))
+    change(description, arrays)
+    np.savez(target, description=np.array(json.dumps(description)), **arrays)
+
+
+def set_architecture(**values):
+    return lambda description, arrays: description["architecture"].update(values)
+
+
+def without_bias(description, arrays):
+    del arrays["weight:mu.bias"]
+
+
+def with_longer_bias(description, arrays):
+    arrays["weight:mu.bias"] = np.zeros(7, np.float32)
+
+
+def with_words(description, arrays):
+    arrays["weight:mu.bias"] = np.array(["x"])
+
+
+def with_more(description, arrays):
+    arrays["weight:more"] = np.zeros(1, np.float32)
+
+
+def without_space(description, arrays):
+    del description["action_space"]
+
+
+def over_others(description, arrays):
+    description["action_space"] = {"discrete": 1}
+
+
+def over_many(description, arrays):
+    description["observation_space"] = {"discrete": 10**12}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            set_architecture(hidden_sizes={"pi": [10**12, 10**12]}),
+            r"latent_pi.0.weight must be floats of shape \(10{12}",
+        ),
+        (set_architecture(hidden_sizes={"pi": [16, 8] * 10**4}), "must be floats of shape|are missing"),
+        (set_architecture(hidden_sizes={"pi": [16.0, 8]}), "hidden_sizes must be positive integers, got 16.0"),
+        (set_architecture(hidden_sizes={"pi": [-1]}), "hidden_sizes must be positive integers, got -1"),
+        (set_architecture(hidden_sizes={"pi": [16, 8], "vf": []}), "hidden_sizes must be given for pi"),
+        (set_architecture(activation="Module"), "unknown activation 'Module'"),
+        (set_architecture(activation=["ReLU"]), "unknown activation"),
+        (set_architecture(family="os.system"), "unknown family of networks 'os.system'"),
+        (set_architecture(family="td3"), "the weights mu.0.weight are missing"),
+        (without_bias, "the weights mu.bias are missing"),
+        (with_longer_bias, r"mu.bias must be floats of shape \(1,\), got shape \(7,\)"),
+        (with_words, "mu.bias must be floats"),
+        (with_more, "the network has no weights more"),
+        (without_space, "'action_space' is missing"),
+        (over_others, r"networks of the family 'sac' do not act in Discrete\(1\)"),
+        (over_many, r"latent_pi.0.weight must be floats of shape \(16, 10{12}\)"),
+    ],
+)
+def test_files_that_were_tampered_with_are_refused_before_anything_is_built(tmp_path, change, message):
+    model = SAC("MlpPolicy", gym.make("Pendulum-v1"), device="cpu", buffer_size=10, policy_kwargs={"net_arch": [16, 8]})
+    save_policy(model, tmp_path / "network.npz")
+    tampered(tmp_path / "network.npz", tmp_path / "other.npz", change)
+    with pytest.raises(ValueError, match=rf"other.npz does not hold the policy that it describes: .*({message})"):
+        load_policy(tmp_path / "other.npz")
 
 
 def test_a_network_trained_on_the_command_line(tmp_path):

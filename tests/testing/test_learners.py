@@ -6,6 +6,7 @@ import pytest
 
 import lfd_gym as lfd
 from lfd_gym.baselines import Learner, LearningResult, make_learner
+from lfd_gym.policies.mixtures import MixturePolicy
 from lfd_gym.policies.policy import FinitePolicy, Policy
 from lfd_gym.testing import check_learner, check_policy
 
@@ -121,3 +122,18 @@ def test_wrong_policies_are_noticed(policy, message, task):
     with pytest.raises(AssertionError, match=message):
         check_policy(policy, task)
     check_policy(UNIFORM, task)
+
+
+def test_policies_that_keep_something_for_an_episode_pass(task):
+    check_policy(MixturePolicy([UNIFORM, np.eye(4)[[0] * 16]], [0.5, 0.5]), task)
+    with pytest.raises(AssertionError, match="some actions do not lie in Discrete"):
+        check_policy(MixturePolicy([UNIFORM, lambda seen: np.full(len(seen), 7)], [0.5, 0.5]), task)
+
+
+class Mixing(Learner):
+    def learn(self, task, budget, rng):
+        return LearningResult(MixturePolicy([UNIFORM, np.eye(4)[[0] * 16]], [0.5, 0.5]))
+
+
+def test_a_learner_may_find_a_mixture():
+    check_learner(Mixing())
