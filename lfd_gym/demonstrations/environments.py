@@ -70,13 +70,19 @@ def time_limit(source: Any) -> int | None:
     limits = [limit for env in _single_envs(source) for limit in _wrapped_limits(env)]
     if limits:
         return min(limits)
-    found: int | None = getattr(_spec(source), "max_episode_steps", None)
-    return found
+    spec = _spec(source)
+    if spec is None:
+        return None
+    if is_gymnasium_vector(source) and not RESETS_IN_SAME_STEP:  # 1.x hands the limit to a vector entry point like this
+        return spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+    return spec.max_episode_steps
 
 
 def known_spec(source: Any) -> EnvSpec | None:
     """Return the spec of any environment, if it says how the environment was made."""
-    made_by_entry_point = RESETS_IN_SAME_STEP and is_gymnasium_vector(source) and not hasattr(source.unwrapped, "env_fns")
+    made_by_entry_point = (
+        RESETS_IN_SAME_STEP and is_gymnasium_vector(source) and not hasattr(source.unwrapped, "env_fns")
+    )
     # What make_vec of Gymnasium 0.29 writes into the spec there is not what it passes on.
     return None if made_by_entry_point else _spec(source)
 
