@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.wrappers import TimeLimit  # type: ignore[attr-defined]
 
 from lfd_gym.envs.vector import RESETS_IN_SAME_STEP
 from lfd_gym.spaces import array_space
@@ -120,7 +121,7 @@ def _single_envs(source: Any) -> list[Any]:
 def _wrapped_limits(env: Any) -> list[int]:
     limits = []
     while isinstance(env, gym.Wrapper):
-        if isinstance(env, gym.wrappers.TimeLimit):
+        if isinstance(env, TimeLimit):
             limits.append(int(env._max_episode_steps))
         env = env.env
     return limits

@@ -14,7 +14,7 @@ Flattened transitions are cut after each ``done`` or ``"lfd_gym.end"``, and wher
 fragment that happens to stop on what the next one starts from cannot be seen that way. So fragments over finitely many
 observations, where this is likely, are refused unless they are marked, as is a piece longer than the ``horizon``.
 
-Observations and actions of Dict and Tuple spaces are flattened, see `lfd_gym.spaces`.
+Observations of Dict spaces (`DictObs`) are flattened, see `lfd_gym.spaces`.
 
 A saved dataset is read with Arrow alone, see `imitation_datasets`; of the infos only the last of each trajectory is
 looked at, as plain JSON.
@@ -45,7 +45,7 @@ _END = "lfd_gym.end"  # [terminated, truncated]
 
 def to_trajectories(demonstrations: Demonstrations) -> list[Trajectory]:
     """Return one `Trajectory` (`TrajectoryWithRew` if rewards are known) per trajectory; the arrays are views."""
-    _check_actions_known(demonstrations)
+    demonstrations.actions_for("imitation")
     types = _imitation_types()
     trajectories: list[Trajectory] = []
     for k, episode in enumerate(demonstrations):
@@ -67,7 +67,7 @@ def to_trajectories(demonstrations: Demonstrations) -> list[Trajectory]:
 
 def to_transitions(demonstrations: Demonstrations) -> Transitions:
     """Return all trajectories as one `Transitions` (`TransitionsWithRew` if rewards are known)."""
-    _check_actions_known(demonstrations)
+    actions = demonstrations.actions_for("imitation")
     types = _imitation_types()
     before = np.arange(demonstrations.n_transitions) + demonstrations.trajectory_indices
     dones = np.zeros(demonstrations.n_transitions, dtype=bool)
@@ -78,7 +78,7 @@ def to_transitions(demonstrations: Demonstrations) -> Transitions:
         infos[last] = _last_info(demonstrations[int(k)])
     parts = {
         "obs": demonstrations.observations[before],
-        "acts": demonstrations.actions,
+        "acts": actions,
         "infos": infos,
         "next_obs": demonstrations.observations[before + 1],
         "dones": dones,
@@ -142,11 +142,6 @@ def _imitation_types() -> Any:
     return types
 
 
-def _check_actions_known(demonstrations: Demonstrations) -> None:
-    if demonstrations.actions is None:
-        raise ValueError("demonstrations without actions cannot be written for imitation, which asks for them")
-
-
 def _with_end(space: gym.Space[Any], episodes: Sequence[Episode]) -> gym.Space[Any]:
     """Add to a `Discrete` space the absorbing state of its model, if that is where trajectories terminated.
 
@@ -166,16 +161,13 @@ def _with_end(space: gym.Space[Any], episodes: Sequence[Episode]) -> gym.Space[A
 def _array(space: gym.Space[Any], values: Any) -> NDArray[Any]:
     """Return a batch of observations or actions as one array; `imitation` keeps Dicts of arrays as `DictObs`."""
     parts = values.unwrap() if hasattr(values, "unwrap") else values
-    if not isinstance(parts, Mapping | tuple):
+    if not isinstance(parts, Mapping):
         return np.asarray(parts)
-    if not isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+    if not isinstance(space, gym.spaces.Dict):
         raise ValueError(
             f"trajectories hold Dicts of arrays, but the space is {space}: give the environment's own space"
         )
-    first = parts
-    while isinstance(first, Mapping | tuple):
-        first = next(iter(first.values())) if isinstance(first, Mapping) else first[0]
-    return to_array(space, parts, len(first))
+    return to_array(space, parts, len(values))
 
 
 def _last_info(episode: Episode) -> dict[str, Any]:
@@ -237,7 +229,7 @@ def _joined_transitions(
         return []
     rewards = getattr(transitions, "rews", None)
     known = np.asarray(transitions.dones, dtype=bool) | [_own_end(info) is not None for info in transitions.infos]
-    breaks = known[:-1] | (after[:-1] != before[1:]).reshape(n - 1, -1).any(axis=1)
+    breaks = known[:-1] | (after[:-1] != before[1:]).any(axis=tuple(range(1, before.ndim)))
     starts = np.concatenate([[0], np.flatnonzero(breaks) + 1])
     stops = np.concatenate([starts[1:], [n]])
     _check_fragments(observation_space, int((~known[stops[:-1] - 1]).sum()), len(stops))

@@ -137,7 +137,7 @@ def test_make_vec():
     assert time_limit(envs) == 200
     assert demos.provenance.env_id == "Pendulum-v1"
     assert dict(demos.provenance.env_kwargs) == {}
-    with pytest.raises(ValueError, match="n_envs is for single environments; .* has 3 already"):
+    with pytest.raises(ValueError, match=r"n_envs is for single environments; .* has 3 already"):
         collect(envs, pushes, 4, 9, np.random.default_rng(0), n_envs=2)
 
 
@@ -221,7 +221,7 @@ def test_spaces_of_arrays_stay_as_they_are(space, n_envs):
 
 
 def test_what_is_not_supported_is_refused_by_name():
-    with pytest.raises(ValueError, match="observation_space .* got Text"):
+    with pytest.raises(ValueError, match=r"observation_space .* got Text"):
         collect(Shapes(spaces.Text(3), spaces.Discrete(2)), lean, 1, rng=np.random.default_rng(0))
     varying = spaces.Dict({"words": spaces.Sequence(spaces.Discrete(3))})
     with pytest.raises(ValueError, match="observation_space has parts of no fixed size"):
@@ -230,7 +230,7 @@ def test_what_is_not_supported_is_refused_by_name():
         collect(Shapes(spaces.Discrete(2), spaces.Discrete(2, start=1)), lean, 1, rng=np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"actions of a type that fits Discrete\(3\), got float64"):
         collect(Shapes(spaces.Discrete(2), spaces.Discrete(3)), lambda s: s * 1.5, 1, rng=np.random.default_rng(0))
-    with pytest.raises(TypeError, match="source must be a Gymnasium environment, .* got int"):
+    with pytest.raises(TypeError, match=r"source must be a Gymnasium environment, .* got int"):
         play_episodes(3, None, 1, None, np.random.default_rng(0), None)
 
 
@@ -249,7 +249,7 @@ def test_wrappers_are_played_as_given():
     assert demos.observations.tolist() == [0, 4, 8, 12] * 2  # down into a hole, although the policy says left
     assert demos.terminated.all()
     if OLD_GYMNASIUM:
-        with pytest.raises(ValueError, match="n_envs must be 1 .* wrapper Turned does not say how it was made"):
+        with pytest.raises(ValueError, match=r"n_envs must be 1 .* wrapper Turned does not say how it was made"):
             collect(turned, lean, 2, rng=np.random.default_rng(0), n_envs=2)
 
 
@@ -284,7 +284,7 @@ def test_a_limit_that_does_not_apply_is_not_the_horizon():
 
 def test_rng_and_horizon():
     env = StochasticGridworldEnv(size=3)
-    with pytest.raises(TypeError, match="rng must be a numpy.random.Generator"):
+    with pytest.raises(TypeError, match=r"rng must be a numpy\.random\.Generator"):
         collect(env, np.full((9, 4), 0.25), 1, 5)
     from lfd_gym import as_generative_model
 
