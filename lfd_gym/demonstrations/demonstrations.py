@@ -174,6 +174,12 @@ class Demonstrations:
         """(N, …) the observation on which each action was taken: all but the last one of each trajectory."""
         return np.asarray(self.observations[np.arange(self.n_transitions) + self.trajectory_indices])
 
+    def actions_for(self, who: str) -> NDArray[Any]:
+        """Return the actions; refuse ``who``, a learner or a format that needs them, if they are not known."""
+        if self.actions is None:
+            raise ValueError(f"{who} needs actions, but these demonstrations have none: {self}")
+        return self.actions
+
     def __len__(self) -> int:
         return len(self.terminated)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.wrappers import TimeLimit  # type: ignore[attr-defined]
 
 from lfd_gym.envs.vector import RESETS_IN_SAME_STEP
 from lfd_gym.spaces import array_space
@@ -77,8 +78,12 @@ def time_limit(source: Any) -> int | None:
     limits = [limit for env in _single_envs(source) for limit in _wrapped_limits(env)]
     if limits:
         return min(limits)
-    found: int | None = getattr(_spec(source), "max_episode_steps", None)
-    return found
+    spec = _spec(source)
+    if spec is None:
+        return None
+    if is_gymnasium_vector(source) and not RESETS_IN_SAME_STEP:  # 1.x hands the limit to a vector entry point like this
+        return spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
+    return spec.max_episode_steps
 
 
 def known_spec(source: Any) -> EnvSpec | None:
@@ -123,7 +128,7 @@ def _single_envs(source: Any) -> list[Any]:
 def _wrapped_limits(env: Any) -> list[int]:
     limits = []
     while isinstance(env, gym.Wrapper):
-        if isinstance(env, gym.wrappers.TimeLimit):
+        if isinstance(env, TimeLimit):
             limits.append(int(env._max_episode_steps))
         env = env.env
     return limits

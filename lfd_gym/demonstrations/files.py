@@ -68,9 +68,10 @@ def load(path: str | Path) -> Demonstrations:
         raise ValueError(f"{path} is damaged: its content does not match its checksum")
     try:
         actions = header["action_space"]
+        columns: dict[str, Any] = {name: members[name] for name in _COLUMNS}
+        columns |= {name: members.get(name) for name in _KNOWN_COLUMNS}
         return Demonstrations(
-            **{name: members[name] for name in _COLUMNS},
-            **{name: members.get(name) for name in _KNOWN_COLUMNS},
+            **columns,
             observation_space=space_from_data("observation", header["observation_space"], members),
             action_space=None if actions is None else space_from_data("action", actions, members),
             horizon=header["horizon"],

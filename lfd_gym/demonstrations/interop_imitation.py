@@ -10,14 +10,14 @@ two it was is written as ``"TimeLimit.truncated"`` into the info of the last ste
   back guesses nothing;
 - everything else in the infos is dropped: they hold arbitrary Python objects.
 
-Flattened transitions are cut after each ``done`` or ``"lfd_gym.end"``, and wherever ``next_obs`` is not what comes next.
-A fragment that happens to stop on what the next one starts from cannot be seen that way. So fragments over finitely many
+Flattened transitions are cut after each ``done`` or ``"lfd_gym.end"``, and where ``next_obs`` is not what comes next. A
+fragment that happens to stop on what the next one starts from cannot be seen that way. So fragments over finitely many
 observations, where this is likely, are refused unless they are marked, as is a piece longer than the ``horizon``.
 
-Observations and actions of Dict and Tuple spaces are flattened, see `lfd_gym.spaces`.
+Observations of Dict spaces (`DictObs`) are flattened, see `lfd_gym.spaces`.
 
-A saved dataset is a folder of Arrow files whose infos are strings of jsonpickle, which run code when decoded. They are
-read here with Arrow alone; of the infos only the last of each trajectory is looked at, as plain JSON.
+A saved dataset is read with Arrow alone, see `imitation_datasets`; of the infos only the last of each trajectory is
+looked at, as plain JSON.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
+from lfd_gym.demonstrations.imitation_datasets import read_arrow, rows
 from lfd_gym.files import replacing_folder
 from lfd_gym.spaces import array_space, to_array
 
@@ -44,7 +45,7 @@ _END = "lfd_gym.end"  # [terminated, truncated]
 
 def to_trajectories(demonstrations: Demonstrations) -> list[Trajectory]:
     """Return one `Trajectory` (`TrajectoryWithRew` if rewards are known) per trajectory; the arrays are views."""
-    _check_actions_known(demonstrations)
+    demonstrations.actions_for("imitation")
     types = _imitation_types()
     trajectories: list[Trajectory] = []
     for k, episode in enumerate(demonstrations):
@@ -66,7 +67,7 @@ def to_trajectories(demonstrations: Demonstrations) -> list[Trajectory]:
 
 def to_transitions(demonstrations: Demonstrations) -> Transitions:
     """Return all trajectories as one `Transitions` (`TransitionsWithRew` if rewards are known)."""
-    _check_actions_known(demonstrations)
+    actions = demonstrations.actions_for("imitation")
     types = _imitation_types()
     before = np.arange(demonstrations.n_transitions) + demonstrations.trajectory_indices
     dones = np.zeros(demonstrations.n_transitions, dtype=bool)
@@ -77,7 +78,7 @@ def to_transitions(demonstrations: Demonstrations) -> Transitions:
         infos[last] = _last_info(demonstrations[int(k)])
     parts = {
         "obs": demonstrations.observations[before],
-        "acts": demonstrations.actions,
+        "acts": actions,
         "infos": infos,
         "next_obs": demonstrations.observations[before + 1],
         "dones": dones,
@@ -141,11 +142,6 @@ def _imitation_types() -> Any:
     return types
 
 
-def _check_actions_known(demonstrations: Demonstrations) -> None:
-    if demonstrations.actions is None:
-        raise ValueError("demonstrations without actions cannot be written for imitation, which asks for them")
-
-
 def _with_end(space: gym.Space[Any], episodes: Sequence[Episode]) -> gym.Space[Any]:
     """Add to a `Discrete` space the absorbing state of its model, if that is where trajectories terminated.
 
@@ -165,16 +161,13 @@ def _with_end(space: gym.Space[Any], episodes: Sequence[Episode]) -> gym.Space[A
 def _array(space: gym.Space[Any], values: Any) -> NDArray[Any]:
     """Return a batch of observations or actions as one array; `imitation` keeps Dicts of arrays as `DictObs`."""
     parts = values.unwrap() if hasattr(values, "unwrap") else values
-    if not isinstance(parts, Mapping | tuple):
+    if not isinstance(parts, Mapping):
         return np.asarray(parts)
-    if not isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+    if not isinstance(space, gym.spaces.Dict):
         raise ValueError(
             f"trajectories hold Dicts of arrays, but the space is {space}: give the environment's own space"
         )
-    first = parts
-    while isinstance(first, Mapping | tuple):
-        first = next(iter(first.values())) if isinstance(first, Mapping) else first[0]
-    return to_array(space, parts, len(first))
+    return to_array(space, parts, len(values))
 
 
 def _last_info(episode: Episode) -> dict[str, Any]:
@@ -236,7 +229,7 @@ def _joined_transitions(
         return []
     rewards = getattr(transitions, "rews", None)
     known = np.asarray(transitions.dones, dtype=bool) | [_own_end(info) is not None for info in transitions.infos]
-    breaks = known[:-1] | (after[:-1] != before[1:]).reshape(n - 1, -1).any(axis=1)
+    breaks = known[:-1] | (after[:-1] != before[1:]).any(axis=tuple(range(1, before.ndim)))
     starts = np.concatenate([[0], np.flatnonzero(breaks) + 1])
     stops = np.concatenate([starts[1:], [n]])
     _check_fragments(observation_space, int((~known[stops[:-1] - 1]).sum()), len(stops))
@@ -245,8 +238,8 @@ def _joined_transitions(
         last_info = transitions.infos[stop - 1]
         if horizon is not None and stop - start > horizon and _own_end(last_info) is None:
             raise ValueError(
-                f"transitions {start} to {stop - 1} follow each other for longer than the time limit of {horizon}: they "
-                "must be of several trajectories, one of which stops where the next one starts; pass trajectories"
+                f"transitions {start} to {stop - 1} follow each other for longer than the time limit of {horizon}: "
+                "they must be of several trajectories, one of which stops where the next one starts; pass trajectories"
             )
         observations = np.concatenate([before[start:stop], after[stop - 1 : stop]])
         gained = None if rewards is None else rewards[start:stop]
@@ -260,28 +253,25 @@ def _check_fragments(space: gym.Space[Any], n_fragments: int, n_pieces: int) -> 
     """Refuse pieces that stop anywhere where two of them can easily meet and be taken for one."""
     if n_fragments and not isinstance(space, gym.spaces.Box | gym.spaces.Dict | gym.spaces.Tuple):
         raise ValueError(
-            f"transitions look shuffled or cut into pieces: {n_fragments} of {n_pieces} pieces stop without being done. "
-            f"Over {space} one may stop where the next one starts, and both would be taken for one trajectory, so it is "
-            "not known when each step was taken: pass trajectories, or whole episodes in their original order"
+            f"transitions look shuffled or cut into pieces: {n_fragments} of {n_pieces} pieces stop without being "
+            f"done. Over {space} one may stop where the next one starts, and both would be taken for one trajectory: "
+            "pass trajectories, or whole episodes in their original order"
         )
-
-
-# -- saved datasets ---------------------------------------------------------------------------------------------------
 
 
 def _saved_episodes(
     folder: Path, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int | None
 ) -> list[Episode]:
-    table = _read_arrow(folder)
+    table = read_arrow(folder)
     missing = {"obs", "acts", "infos", "terminal"} - set(table.column_names)
     if missing:
         raise ValueError(f"{folder} holds no trajectories of imitation: it has no column {sorted(missing)[0]!r}")
     try:
         columns = {
-            "obs": _rows(table["obs"], array_space("observation_space", observation_space).shape or ()),
-            "acts": _rows(table["acts"], array_space("action_space", action_space).shape or ()),
+            "obs": rows(table["obs"], array_space("observation_space", observation_space).shape or ()),
+            "acts": rows(table["acts"], array_space("action_space", action_space).shape or ()),
         }
-        rewards = _rows(table["rews"], ()) if "rews" in table.column_names else [None] * len(table)
+        rewards = rows(table["rews"], ()) if "rews" in table.column_names else [None] * len(table)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{folder} does not hold trajectories over {observation_space}, {action_space}: {error}"
@@ -293,50 +283,3 @@ def _saved_episodes(
         last_info = _plain_json(infos[-1].as_py()) if len(acts) else None
         episodes.append(_ended(obs, acts, rews, terminal, last_info, horizon))
     return episodes
-
-
-def _read_arrow(folder: Path) -> Any:
-    """Read the Arrow files that the folder's ``state.json`` names, and nothing else."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise ImportError(
-            "reading datasets of imitation needs the 'imitation' extra: pip install 'lfd-gym[imitation]'"
-        ) from error
-    if not folder.is_dir():
-        raise FileNotFoundError(f"there is no folder {folder}")
-    try:
-        state = json.loads((folder / "state.json").read_text())
-        names = [str(file["filename"]) for file in state["_data_files"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{folder} is no saved dataset: its state.json cannot be read ({error})") from error
-    tables = []
-    for name in names:
-        if Path(name).name != name:
-            raise ValueError(f"{folder} is no valid dataset: it names the file {name!r} outside the folder")
-        try:
-            with pa.memory_map(str(folder / name)) as source, pa.ipc.open_stream(source) as reader:
-                tables.append(reader.read_all())
-        except (OSError, pa.ArrowException) as error:
-            raise ValueError(f"{folder / name} is damaged or no Arrow file: {error}") from error
-    if not tables:
-        raise ValueError(f"{folder} is an empty dataset")
-    return pa.concat_tables(tables)
-
-
-def _rows(column: Any, shape: tuple[int, ...]) -> list[NDArray[Any]]:
-    """Split a column of nested lists into one array of ``shape`` rows per trajectory, in the stored dtype."""
-    arrays = []
-    for chunk in column.chunks:
-        for row in chunk:
-            values = row.values
-            while hasattr(values, "flatten") and _is_list(values.type):
-                values = values.flatten()
-            arrays.append(values.to_numpy(zero_copy_only=False).reshape(-1, *shape))
-    return arrays
-
-
-def _is_list(kind: Any) -> bool:
-    import pyarrow.types as kinds
-
-    return bool(kinds.is_list(kind) or kinds.is_large_list(kind) or kinds.is_fixed_size_list(kind))

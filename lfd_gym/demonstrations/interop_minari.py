@@ -55,8 +55,7 @@ def create_dataset(
     overwrite
         Whether a dataset of that name may be replaced.
     """
-    if demonstrations.actions is None:
-        raise ValueError("demonstrations without actions cannot be written for Minari, which asks for them")
+    demonstrations.actions_for("Minari")
     minari = _minari()
     from minari.dataset.minari_dataset import parse_dataset_id
     from minari.dataset.minari_storage import MinariStorage
@@ -180,7 +179,7 @@ def _without_loss(demonstrations: Demonstrations) -> dict[str, bool]:
     if "jpeg_encoding" in inspect.signature(MinariStorage.new).parameters:
         return {"jpeg_encoding": False}
     for space in (demonstrations.observation_space, demonstrations.action_space):
-        if space.dtype == np.uint8 and len(space.shape or ()) in (2, 3):
+        if space is not None and space.dtype == np.uint8 and len(space.shape or ()) in (2, 3):
             raise ValueError(f"{space} looks like images, which Minari stores without loss from 0.5.4 on only")
     return {}
 

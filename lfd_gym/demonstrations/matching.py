@@ -1,4 +1,4 @@
-"""Whether demonstrations fit an environment: do they come from it, and are they over its spaces?"""
+"""Whether demonstrations fit an environment: whether they come from it, and are over its spaces."""
 
 from __future__ import annotations
 

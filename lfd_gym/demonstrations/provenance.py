@@ -53,7 +53,7 @@ NOT_COMPARED = frozenset(
 
 
 def identity(spec: EnvSpec | None) -> dict[str, Any]:
-    """Return the id and the arguments of an environment, those of them that JSON can say, as parts of a `Provenance`."""
+    """Return the id of an environment and its arguments, as far as JSON can say them, as parts of a `Provenance`."""
     if spec is None:
         return {}
     kwargs = {}

@@ -34,7 +34,7 @@ class Criterion:
     array([0.5  , 0.25 , 0.125])
     >>> Criterion(1.0, horizon=4).weights(3)
     array([0.25, 0.25, 0.25])
-    >>> Criterion(1.0, horizon=4).unseen(3), Criterion(0.5).unseen(3)
+    >>> float(Criterion(1.0, horizon=4).unseen(3)), Criterion(0.5).unseen(3)
     (0.25, 0.125)
     """
 

@@ -224,7 +224,7 @@ def test_a_continuous_model():
 
 
 def vector_modes():
-    return ["default"] if OLD_GYMNASIUM else ["NEXT_STEP", "SAME_STEP"]
+    return ["default"] if OLD_GYMNASIUM else ["NEXT_STEP", "SAME_STEP", "DISABLED"]
 
 
 @pytest.mark.parametrize("n_envs", [1, 3, 7])
@@ -242,13 +242,6 @@ def test_no_step_of_starting_anew_is_recorded(n_envs, mode):
         start = len(episode.actions)
         assert episode.observations.tolist() == list(range(start, -1, -1))
         assert episode.rewards.tolist() == list(range(start, 0, -1))
-
-
-@pytest.mark.skipif(OLD_GYMNASIUM, reason="Gymnasium 0.29 always starts ended episodes anew")
-def test_a_vector_environment_must_start_anew():
-    envs = gym.vector.SyncVectorEnv([CountdownEnv], autoreset_mode=gym.vector.AutoresetMode.DISABLED)
-    with pytest.raises(ValueError, match="autoreset_mode is DISABLED"):
-        collect(envs, lambda seen: np.zeros(len(seen), dtype=int), 1, 10, np.random.default_rng(0))
 
 
 def test_short_episodes_are_not_preferred():

@@ -145,6 +145,7 @@ def test_actions_may_be_unknown():
     assert (len(seen), seen.n_transitions, seen.lengths.tolist()) == (2, 3, [2, 1])
     assert seen.acted_on.tolist() == demos.acted_on.tolist()
     assert seen[1].actions is None
+    assert demos.actions_for("cloning") is demos.actions
     assert seen[1].rewards.tolist() == [3]
     assert seen != demos
     assert "unknown actions" in repr(seen)
@@ -153,11 +154,11 @@ def test_actions_may_be_unknown():
     assert Demonstrations.from_episodes(nowhere, nowhere.observation_space, None) == nowhere
     with pytest.raises(ValueError, match="trajectories 0 and 2 disagree on whether there are actions"):
         Demonstrations.concatenate([demos, seen])
-    with pytest.raises(ValueError, match="without actions cannot be written for imitation"):
+    with pytest.raises(ValueError, match="imitation needs actions, but these demonstrations have none"):
         seen.to_imitation()
-    with pytest.raises(ValueError, match="without actions cannot be written for imitation"):
+    with pytest.raises(ValueError, match="imitation needs actions, but these demonstrations have none"):
         seen.to_transitions()
-    with pytest.raises(ValueError, match="without actions cannot be written for Minari"):
+    with pytest.raises(ValueError, match="Minari needs actions, but these demonstrations have none"):
         seen.to_minari("seen-v0")
 
 

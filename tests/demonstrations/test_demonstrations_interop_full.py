@@ -1,5 +1,6 @@
 """Demonstrations against the real imitation, the real Hugging Face datasets, the real Minari and Stable-Baselines3."""
 
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -17,6 +18,9 @@ import pytest
 import torch
 import tyro
 from gymnasium.envs.registration import EnvSpec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
 from imitation.data import rollout, serialize, types
 from minari.data_collector import EpisodeBuffer
 from minari.dataset.minari_storage import MinariStorage
@@ -26,6 +30,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 import lfd_gym
 from lfd_gym import Demonstrations, FiniteMDP, as_generative_model, collect
 from lfd_gym.commands.demonstrations import Collect, Convert, Inspect
+from lfd_gym.demonstrations.forms import as_demonstrations
 from lfd_gym.demonstrations.interop_minari import list_datasets
 from lfd_gym.demonstrations.ppo_expert import load_ppo, save_ppo, train_ppo
 
@@ -66,7 +71,21 @@ def box_demonstrations(dtype=np.float32):
     )
 
 
+def multi_demonstrations():
+    rng = np.random.default_rng(2)
+    return Demonstrations(
+        observations=rng.integers(3, size=(9, 2)),
+        actions=rng.integers(2, size=(7, 3)).astype(np.int8),
+        offsets=[0, 3, 7],
+        terminated=[True, False],
+        truncated=[False, True],
+        observation_space=gym.spaces.MultiDiscrete([3, 4]),
+        action_space=gym.spaces.MultiBinary(3),
+    )
+
+
 ALL = {
+    "multi": multi_demonstrations(),
     "discrete": discrete_demonstrations(),
     "discrete without rewards": discrete_demonstrations(rewards=False),
     "float32": box_demonstrations(),
@@ -182,6 +201,134 @@ def test_terminating_at_the_horizon_is_told_from_being_cut(tmp_path):
         assert read == demos
 
 
+def test_time_limits_need_not_fit_to_be_told():
+    """The time limit of an environment is handed over for data of any length; it is the horizon only if it fits."""
+    spaces = (gym.spaces.Discrete(3), gym.spaces.Discrete(2))
+    make = lambda n, terminal: types.Trajectory(  # noqa: E731
+        obs=np.zeros(n + 1, dtype=int), acts=np.zeros(n, dtype=int), infos=None, terminal=terminal
+    )
+    for lengths, terminal, truncated, horizon in [
+        ([5, 5], [True, True], [True, True], 5),
+        ([5, 3], [True, True], [True, False], 5),
+        ([5, 3], [True, False], [True, False], None),  # a fragment
+        ([5, 8], [True, True], [True, False], None),  # made under another limit
+    ]:
+        source = [make(n, done) for n, done in zip(lengths, terminal, strict=True)]
+        for demos in (Demonstrations.from_imitation(source, *spaces, 5), as_demonstrations(source, *spaces, horizon=5)):
+            assert demos.truncated.tolist() == truncated
+            assert demos.terminated.tolist() == [a and not b for a, b in zip(terminal, truncated, strict=True)]
+            assert demos.horizon == horizon
+    assert as_demonstrations([make(5, True)], *spaces).terminated.all()  # nobody said that there is a limit
+
+
+@st.composite
+def tiny_demonstrations(draw):
+    """Two states, so that trajectories and fragments often stop where the next one starts."""
+    lengths = draw(st.lists(st.integers(1, 3), min_size=1, max_size=6))
+    n, m = sum(lengths), len(lengths)
+    return Demonstrations(
+        observations=draw(hnp.arrays(np.int64, n + m, elements=st.integers(0, 1))),
+        actions=draw(hnp.arrays(np.int64, n, elements=st.integers(0, 1))),
+        offsets=np.cumsum([0, *lengths]),
+        terminated=draw(hnp.arrays(bool, m)),
+        truncated=draw(hnp.arrays(bool, m)),
+        observation_space=gym.spaces.Discrete(2),
+        action_space=gym.spaces.Discrete(2),
+    )
+
+
+@settings(deadline=None)
+@given(tiny_demonstrations(), st.none() | st.integers(1, 3))
+def test_the_round_trip_keeps_fragments_apart(demos, horizon):
+    spaces = (demos.observation_space, demos.action_space)
+    flat = demos.to_transitions()
+    batches = [
+        {name: getattr(flat, name)[k : k + 2] for name in ("obs", "acts", "next_obs", "dones", "infos")}
+        for k in range(0, len(flat), 2)
+    ]
+    for source in (demos.to_imitation(), flat, rollout.flatten_trajectories(demos.to_imitation()), batches):
+        read = as_demonstrations(source, *spaces, horizon=horizon)
+        assert dataclasses.replace(read, horizon=None) == demos
+
+
+def foreign(episodes, dones):
+    """Flattened transitions of others, without infos that say anything."""
+    return types.Transitions(
+        obs=np.concatenate([episode[:-1] for episode in episodes]),
+        next_obs=np.concatenate([episode[1:] for episode in episodes]),
+        acts=np.zeros(sum(len(episode) - 1 for episode in episodes), dtype=int),
+        dones=np.concatenate([[False] * (len(e) - 2) + [done] for e, done in zip(episodes, dones, strict=True)]),
+        infos=np.array([{}] * sum(len(episode) - 1 for episode in episodes)),
+    )
+
+
+def test_fragments_of_others_are_not_joined_by_chance():
+    spaces = (gym.spaces.Discrete(3), gym.spaces.Discrete(2))
+    whole = Demonstrations.from_imitation(foreign([[0, 1, 0], [0, 2]], [True, True]), *spaces)
+    assert whole.lengths.tolist() == [2, 1]
+    last = Demonstrations.from_imitation(foreign([[0, 1, 0], [0, 2]], [True, False]), *spaces)
+    assert (last.lengths.tolist(), last.terminated.tolist()) == ([2, 1], [True, False])
+    with pytest.raises(ValueError, match=r"1 of 3 pieces stop without being done.*pass trajectories"):
+        Demonstrations.from_imitation(foreign([[0, 1], [1, 2], [0, 2], [0, 1]], [False, False, True, True]), *spaces)
+    met = foreign([[0, 1, 0], [0, 2, 1]], [False, True])
+    assert Demonstrations.from_imitation(met, *spaces).lengths.tolist() == [4]  # nothing tells them apart
+    with pytest.raises(ValueError, match="transitions 0 to 3 follow each other for longer than the time limit of 3"):
+        Demonstrations.from_imitation(met, *spaces, horizon=3)
+    with pytest.raises(ValueError, match="longer than the time limit of 3"):
+        as_demonstrations(met, *spaces, horizon=3)
+    box = gym.spaces.Box(-1, 1, (1,), np.float64)
+    apart = [np.array([[0.1], [0.2]]), np.array([[0.3], [0.4]])]
+    assert len(Demonstrations.from_imitation(foreign(apart, [False, True]), box, spaces[1])) == 2
+
+
+def test_the_end_of_a_model_is_one_observation_more():
+    """FrozenLake by its model ends on state 64 of Discrete(65); its environment shows Discrete(64)."""
+    env = gym.make("FrozenLake-v1", map_name="8x8", is_slippery=True)
+    model = as_generative_model(env)
+    demos = collect(model, np.full((65, 4), 0.25), 20, 50, np.random.default_rng(0))
+    assert demos.terminated.any()
+    for source in (demos.to_imitation(), demos.to_transitions()):
+        assert Demonstrations.from_imitation(source, env.observation_space, env.action_space, 50) == demos
+    two = (gym.spaces.Discrete(2), gym.spaces.Discrete(1))
+    make = lambda obs, terminal: types.Trajectory(  # noqa: E731
+        obs=np.array(obs), acts=np.zeros(len(obs) - 1, dtype=int), infos=None, terminal=terminal
+    )
+    assert Demonstrations.from_imitation([make([0, 1, 2], True)], *two).observation_space.n == 3
+    for wrong in (make([0, 1, 2], False), make([0, 2, 2], True), make([0, 1, 3], True)):
+        with pytest.raises(ValueError, match=r"observations must lie in \[0, 2\)"):
+            Demonstrations.from_imitation([wrong], *two)
+
+
+@pytest.mark.parametrize("form", ["trajectories", "transitions"])
+def test_the_trainer_takes_frozen_lake_by_its_model(form):
+    env = gym.make("FrozenLake-v1", map_name="8x8", is_slippery=True)
+    mdp = FiniteMDP.from_env(env, 0.95)
+    expert = mdp.optimal_policy(lfd_gym.reward_cost(env))
+    demos = collect(as_generative_model(env), expert, 30, 200, np.random.default_rng(0))
+    assert demos.terminated.any()
+    given = demos.to_imitation() if form == "trajectories" else demos.to_transitions()
+    trainer = lfd_gym.PrimalDualTrainer(demonstrations=given, env=env, discount=0.95, rng=np.random.default_rng(0))
+    trainer.train()
+    action, _ = trainer.policy.predict(np.array(0), deterministic=True)
+    assert env.action_space.contains(int(action))
+
+
+def test_dict_observations_of_imitation_are_flattened():
+    space = gym.spaces.Dict({"at": gym.spaces.Box(-9, 9, (2,), np.float32), "left": gym.spaces.Discrete(3)})
+    obs = types.DictObs({"at": np.arange(6, dtype=np.float32).reshape(3, 2), "left": np.array([2, 1, 0])})
+    trajectory = types.Trajectory(obs=obs, acts=np.array([0, 1]), infos=None, terminal=True)
+    wanted = [[0, 1, 0, 0, 1], [2, 3, 0, 1, 0], [4, 5, 1, 0, 0]]
+    for source in ([trajectory], rollout.flatten_trajectories([trajectory])):
+        demos = as_demonstrations(source, space, gym.spaces.Discrete(2))
+        assert demos.observations.tolist() == wanted
+        assert demos.observation_space == gym.spaces.flatten_space(space)
+        assert demos.terminated.tolist() == [True]
+    back = as_demonstrations(demos.to_imitation(), space, gym.spaces.Discrete(2))  # flat ones are taken as they are
+    assert back == demos
+    with pytest.raises(ValueError, match="give the environment's own space"):
+        as_demonstrations([trajectory], gym.spaces.flatten_space(space), gym.spaces.Discrete(2))
+
+
 def test_shuffled_transitions_become_fragments():
     demos = box_demonstrations()
     transitions = demos.to_transitions()[::-1]
@@ -268,6 +415,19 @@ def test_minari_there_and_back(demos, minari_root):
     assert Demonstrations.from_minari("grid/expert-v0") == demos
     assert list(list_datasets()) == ["grid/expert-v0"]
     assert minari.load_dataset("grid/expert-v0").total_steps == demos.n_transitions
+
+
+def test_dict_spaces_of_minari_are_flattened(minari_root):
+    space = gym.spaces.Dict({"at": gym.spaces.Box(-9, 9, (2,), np.float32), "left": gym.spaces.Discrete(3)})
+    observations = {"at": np.arange(6, dtype=np.float32).reshape(3, 2), "left": np.array([2, 1, 0])}
+    ends = {"terminations": np.array([False, True]), "truncations": np.array([False, False])}
+    buffer = EpisodeBuffer(observations=observations, actions=np.array([0, 1]), rewards=np.array([1.0, 2.0]), **ends)
+    given = {"observation_space": space, "action_space": gym.spaces.Discrete(2)}
+    minari.create_dataset_from_buffers("dict/expert-v0", [buffer], **given)
+    demos = Demonstrations.from_minari("dict/expert-v0")
+    assert demos.observations.tolist() == [[0, 1, 0, 0, 1], [2, 3, 0, 1, 0], [4, 5, 1, 0, 0]]
+    assert demos.terminated.tolist() == [True]
+    assert list(list_datasets()) == ["dict/expert-v0"]
 
 
 def test_images_are_not_compressed_away(minari_root):

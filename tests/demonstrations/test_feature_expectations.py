@@ -23,6 +23,7 @@ from lfd_gym import (
     normalise_costs,
 )
 from lfd_gym.assessment.bounds import required_horizon, required_trajectories
+from lfd_gym.model.criterion import Criterion
 
 
 def two_trajectories(**changes):
@@ -264,8 +265,7 @@ def test_the_radius_shrinks_with_data_and_grows_with_confidence():
 
 
 def test_the_largest_probability_is_that_of_the_binomial():
-    from lfd_gym.model.criterion import Criterion
-from lfd_gym.demonstrations.estimation import _largest_probability
+    from lfd_gym.demonstrations.estimation import _largest_probability
 
     assert _largest_probability(7, 7, 0.1) == 1
     assert _largest_probability(0, 10, 0.1) == pytest.approx(1 - 0.1**0.1)
