@@ -75,9 +75,5 @@ def action_counts(task: Task) -> FloatArray:
     n_states, n_actions = int(states.n), int(actions.n)
     if task.dynamics is not None:
         n_states, n_actions = task.dynamics.n_states, task.dynamics.n_actions
-    if demonstrations.acted_on.max() >= n_states or demonstrations.actions.max() >= n_actions:
-        raise ValueError(
-            f"demonstrations over {states} and {actions} do not fit {n_states} states, {n_actions} actions"
-        )
     pairs = demonstrations.acted_on * n_actions + demonstrations.actions
     return np.bincount(pairs, minlength=n_states * n_actions).reshape(n_states, n_actions).astype(np.float64)

@@ -50,6 +50,7 @@ from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
+from lfd_gym.policies.mixtures import MixturePolicy
 from lfd_gym.validation import FloatArray, finite_array
 
 Access = Literal["model", "simulator", "episodes", "demonstrations"]
@@ -399,8 +400,7 @@ class Task:
         if costs is None:
             raise ValueError("costs must be given: the environment has none of its own")
         if self.dynamics is not None:
-            table = policy_table(policy, self.dynamics, deterministic=deterministic)
-            return CostEstimate.exactly(costs.table.T @ self.occupancy(table).ravel(), self.criterion), None
+            return CostEstimate.exactly(self._exact_costs(policy, costs.table, deterministic), self.criterion), None
         self.needs("episodes", "estimating expected costs")
         if rng is None:
             raise ValueError("rng must be given: the expected costs are estimated by rollouts")
@@ -430,6 +430,13 @@ class Task:
         if isinstance(self._simulator, TabularModel):
             return _MOST
         return int(np.clip(_STEPS // max(self.criterion.steps(_TAIL), self.time_limit or 1), _FEWEST, _MOST))
+
+    def _exact_costs(self, policy: PolicyLike, costs: FloatArray, deterministic: bool) -> FloatArray:
+        if isinstance(policy, MixturePolicy):
+            parts = [self._exact_costs(part, costs, deterministic) for part in policy.policies]
+            return np.asarray(policy.weights @ np.array(parts))
+        table = policy_table(policy, self.dynamics, deterministic=deterministic)  # type: ignore[arg-type]
+        return np.asarray(costs.T @ self.occupancy(table).ravel())
 
     def occupancy(self, table: FloatArray) -> FloatArray:
         """Return how often an (S, A) policy takes each pair, (S, A), weighted by the criterion; needs the model."""

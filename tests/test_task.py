@@ -42,7 +42,7 @@ def test_needs_name_who_and_what(grid):
         blind.needs("model", "planning")
     with pytest.raises(ValueError, match="the simulator needs access to the simulator"):
         _ = blind.simulator
-    with pytest.raises(ValueError, match="estimating expected costs needs access to the simulator"):
+    with pytest.raises(ValueError, match="estimating expected costs needs access to the episodes"):
         lfd.Task(None, grid[2], discount=0.9, costs=np.zeros((64, 1))).expected_costs(np.full((16, 4), 0.25))
 
 

@@ -34,7 +34,7 @@ from lfd_gym.demonstrations.estimation import CostEstimate, Returns
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.policies.conversion import PolicyLike, policy_table
+from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Task
@@ -253,7 +253,8 @@ def evaluate(
         theirs = _expert_features(task, expert_features, n_costs), None
     evaluation = _compare(task, ours, theirs[0], random[0] if random and to_compare else None, n_costs, confidence)
     evaluation |= reward_units(task, evaluation, gained, theirs[1], random[1] if random else None, confidence)
-    if task.expert is not None and ours.exact:
+    one_policy = deterministic or as_policy(policy).has_probabilities  # a mixture is several
+    if task.expert is not None and ours.exact and one_policy:
         evaluation |= _compare_occupancies(task, policy, deterministic)
     return Evaluation(deterministic=deterministic, resources=resources, criterion=str(task.criterion), **evaluation)
 

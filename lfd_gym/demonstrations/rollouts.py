@@ -17,7 +17,6 @@ from lfd_gym.demonstrations.trajectory_kernel import simulate
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.policies.conversion import policy_table
 from lfd_gym.policies.policy import Policy
-from lfd_gym.policies.tables import GreedyPolicy
 from lfd_gym.validation import FloatArray, IntArray
 
 #: Entries of the buffer that the compiled loop fills at a time.
@@ -83,12 +82,11 @@ def check_actions(actions: NDArray[Any], n: int, action_space: gym.Space[Any]) -
 
 def tabulated(policy: Policy, model: GenerativeModel, n_draws: int) -> FloatArray | None:
     """Return ``policy`` as an (S, A) array if the compiled loop can use it and asking for it pays off."""
-    greedy = isinstance(policy, GreedyPolicy)
-    if not (isinstance(model, TabularModel) and (policy.has_probabilities or greedy)):
+    if not (isinstance(model, TabularModel) and policy.has_probabilities):  # others may remember
         return None
     if not hasattr(policy, "table") and model.n_states > 10 * n_draws:
         return None
-    return policy_table(policy, model.dynamics, deterministic=greedy)
+    return policy_table(policy, model.dynamics)
 
 
 def table_blocks(

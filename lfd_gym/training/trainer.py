@@ -26,7 +26,6 @@ from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
 from lfd_gym.learning import best_learner, learn
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.policies.stable_baselines import StableBaselinesPolicy
 from lfd_gym.solvers.saddle.value_radius import ValueDomain
 from lfd_gym.task import Task
 from lfd_gym.training.result_files import load_result, save_result
@@ -36,6 +35,8 @@ try:
     from imitation.algorithms.base import DemonstrationAlgorithm
     from imitation.data.types import Transitions
     from imitation.util.logger import HierarchicalLogger
+
+    from lfd_gym.policies.stable_baselines import StableBaselinesPolicy
 except ImportError as error:
     raise ImportError("PrimalDualTrainer needs the 'imitation' extra: pip install 'lfd-gym[imitation]'") from error
 

@@ -109,8 +109,10 @@ def test_counting_by_hand():
     counted = [[0, 2], [2, 0], [0, 0], [0, 0]]
     np.testing.assert_array_equal(action_counts(lfd.Task(None, demos, discount=0.9)), counted)
     one_state = lfd.FiniteMDP(np.ones((1, 2, 1)), [1.0], 0.9)
-    with pytest.raises(ValueError, match="do not fit 1 states"):
-        action_counts(lfd.Task(one_state, demos))
+    with pytest.raises(
+        ValueError, match=r"demonstrations observe Discrete\(4\), but the environment shows Discrete\(1\)"
+    ):
+        lfd.Task(one_state, demos)
 
 
 def test_tabular_bc_is_uniform_where_the_expert_was_not_seen(task):

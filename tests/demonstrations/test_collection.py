@@ -189,8 +189,6 @@ def test_a_callable_gives_what_its_table_gives():
         (lambda seen: 0 * seen, {"deterministic": True}, ValueError, "deterministic=True is for policies that draw"),
         (lambda observations: 0, {}, ValueError, r"policy must return actions of shape \(4,\), got \(\)"),
         (lambda observations: observations + 7, {}, ValueError, r"actions must lie in \[0, 2\)"),
-        (GreedyPredictor(hidden=1), {}, ValueError, "GreedyPredictor is recurrent"),
-        (GreedyPredictor(hidden=1), {"deterministic": True}, ValueError, "GreedyPredictor is recurrent"),
         ("optimal", {}, TypeError, "policy must be an .* got str"),
         (np.full((6, 2), 0.5), {"n_envs": 2}, ValueError, "n_envs is for environments"),
         (np.full((6, 2), 0.5), {"n_trajectories": 0}, ValueError, "n_trajectories must be at least 1"),
