@@ -61,7 +61,9 @@ def describe(network: Any) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     if not (_decides_as(actor, _ACTORS[family]) and all(_decides_as(network, x) for x in _OWNERS)):
         raise _refusal(network, "its class decides in a way of its own")
     extractor = type(actor.features_extractor)
-    if extractor not in (FlattenExtractor, CombinedExtractor) or _has_images(actor):
+    if extractor not in (FlattenExtractor, CombinedExtractor) or _has_images(
+        actor.observation_space, actor.normalize_images
+    ):
         raise _refusal(network, f"it looks at observations with {extractor.__name__}, where only flattening is known")
     if getattr(actor, "use_sde", False):
         raise _refusal(network, "it uses state-dependent exploration (use_sde)")
@@ -103,34 +105,44 @@ def build(
     discrete, box = (isinstance(action_space, kind) for kind in (gym.spaces.Discrete, gym.spaces.Box))
     if (family == "dqn" and not discrete) or (family in ("sac", "td3") and not box):
         raise ValueError(f"networks of the family {family!r} do not act in {action_space}")
+    if _has_images(observation_space, normalize):
+        raise ValueError(f"a network over {observation_space} looks at images, where only flattening is known")
     _check_shapes(weights, _shapes(family, data["hidden_sizes"], observation_space, action_space))
-    nested = isinstance(observation_space, gym.spaces.Dict)
-    extractor: Any = CombinedExtractor if nested else FlattenExtractor
-    common = {"activation_fn": getattr(th.nn, activation), "normalize_images": normalize}
     with th.random.fork_rng(devices=[]):  # the weights drawn at first are thrown away
-        if family == "actor-critic":
-            network = ActorCriticPolicy(
-                observation_space,
-                action_space,
-                lr_schedule=lambda _: 0.0,
-                net_arch=data["hidden_sizes"],
-                ortho_init=False,
-                features_extractor_class=extractor,
-                **common,
-            )
-        else:
-            features = extractor(observation_space)
-            network = _ACTORS[family](
-                observation_space,
-                action_space,
-                net_arch=data["hidden_sizes"]["pi"],
-                features_extractor=features,
-                features_dim=features.features_dim,
-                **common,
-            )
+        settings = {"activation_fn": getattr(th.nn, activation), "normalize_images": normalize}
+        network = _untrained(family, data["hidden_sizes"], observation_space, action_space, settings)
     network.load_state_dict({name: th.as_tensor(array) for name, array in weights.items()})
     network.set_training_mode(False)
     return network
+
+
+def _untrained(
+    family: str,
+    hidden_sizes: Mapping[str, list[int]],
+    observations: gym.Space[Any],
+    actions: gym.Space[Any],
+    settings: Mapping[str, Any],
+) -> Any:
+    extractor: Any = CombinedExtractor if isinstance(observations, gym.spaces.Dict) else FlattenExtractor
+    if family == "actor-critic":
+        return ActorCriticPolicy(
+            observations,
+            actions,
+            lr_schedule=lambda _: 0.0,
+            net_arch=dict(hidden_sizes),
+            ortho_init=False,
+            features_extractor_class=extractor,
+            **settings,
+        )
+    features = extractor(observations)
+    return _ACTORS[family](
+        observations,
+        actions,
+        net_arch=hidden_sizes["pi"],
+        features_extractor=features,
+        features_dim=features.features_dim,
+        **settings,
+    )
 
 
 def _actor(network: Any) -> Any:
@@ -145,10 +157,10 @@ def _decides_as(network: Any, known: Any) -> bool:
     )
 
 
-def _has_images(actor: Any) -> bool:
-    space = actor.observation_space
+def _has_images(space: gym.Space[Any], normalize: bool) -> bool:
+    """Return whether one of the parts that a `CombinedExtractor` sees would get a convolutional network."""
     return isinstance(space, gym.spaces.Dict) and any(
-        is_image_space(part, normalized_image=not actor.normalize_images) for part in space.spaces.values()
+        is_image_space(part, normalized_image=not normalize) for part in space.spaces.values()
     )
 
 

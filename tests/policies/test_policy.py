@@ -1,14 +1,16 @@
 """Policies of every kind: what they draw, say and predict, and their files."""
 
 from collections import OrderedDict
+from importlib.util import find_spec
 
 import gymnasium as gym
 import numpy as np
 import pytest
 
 import lfd_gym as lfd
+from lfd_gym.files import write_arrays
 from lfd_gym.policies.conversion import FunctionPolicy, policy_table
-from lfd_gym.policies.files import KINDS, register_policy_kind
+from lfd_gym.policies.files import FORMAT, KINDS, policy_to_data, register_policy_kind
 from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import GreedyPolicy, TablePolicy, UniformPolicy
 
@@ -274,3 +276,13 @@ def test_a_generator_that_files_cannot_keep_is_refused(tmp_path):
     policy.rng = np.random.Generator(np.random.MT19937(0))
     with pytest.raises(ValueError, match=r"policy\.rng must be one of np\.random\.default_rng"):
         lfd.save_policy(policy, tmp_path / "policy.npz")
+
+
+@pytest.mark.skipif(find_spec("stable_baselines3") is not None, reason="for installations without the extra")
+def test_without_the_extra_a_network_says_what_to_install(tmp_path):
+    policy = UniformPolicy(gym.spaces.Discrete(2), gym.spaces.Discrete(3))
+    data, arrays = policy_to_data(policy)
+    data |= {"format": FORMAT, "kind": "network", "nested": False, "architecture": {}}
+    write_arrays(tmp_path / "network.npz", data, arrays)
+    with pytest.raises(ImportError, match=r"pip install 'lfd-gym\[sb3\]'"):
+        lfd.load_policy(tmp_path / "network.npz")

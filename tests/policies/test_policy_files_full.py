@@ -99,6 +99,12 @@ def over_many(description, arrays):
     description["observation_space"] = {"discrete": 10**12}
 
 
+def over_images(description, arrays):
+    description["nested"], description["outer_observation_space"] = True, {"dict": [["x", {"box": "|u1"}]]}
+    arrays["outer_observation.0_low"] = np.zeros((1, 36, 36), np.uint8)
+    arrays["outer_observation.0_high"] = np.full((1, 36, 36), 255, np.uint8)
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -120,6 +126,7 @@ def over_many(description, arrays):
         (with_more, "the network has no weights more"),
         (without_space, "'action_space' is missing"),
         (over_others, r"networks of the family 'sac' do not act in Discrete\(1\)"),
+        (over_images, "looks at images, where only flattening is known"),
         (over_many, r"latent_pi.0.weight must be floats of shape \(16, 10{12}\)"),
     ],
 )
