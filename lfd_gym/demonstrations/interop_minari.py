@@ -18,7 +18,7 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
-from lfd_gym.demonstrations.provenance import Provenance
+from lfd_gym.demonstrations.provenance import Provenance, identity
 from lfd_gym.files import replacing_folder
 from lfd_gym.spaces import array_space, to_array
 
@@ -212,9 +212,4 @@ def _own_metadata(dataset: Any, metadata: Mapping[str, Any]) -> tuple[int | None
             return metadata[_OWN_KEY]["horizon"], Provenance(**metadata[_OWN_KEY]["provenance"])
         except (KeyError, TypeError) as error:
             raise ValueError(f"the Minari dataset {dataset.id!r} has broken metadata of lfd_gym: {error}") from error
-    spec = dataset.env_spec
-    return None, Provenance(
-        env_id=None if spec is None else spec.id,
-        env_kwargs={} if spec is None else spec.kwargs,
-        policy=metadata.get("algorithm_name"),
-    )
+    return None, Provenance(policy=metadata.get("algorithm_name"), **identity(dataset.env_spec))

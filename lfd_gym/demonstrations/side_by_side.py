@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.vector.utils import concatenate, create_empty_array
+from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
 from lfd_gym.demonstrations.environments import (
@@ -83,6 +83,7 @@ class OneEnv(SideBySide):
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         super().__init__(1, env.observation_space, env.action_space)
         self.env = env
+        self._one_action = batch_space(env.action_space, 1)
 
     def reset(self, seed: int) -> NDArray[Any]:
         """Begin an episode."""
@@ -90,16 +91,13 @@ class OneEnv(SideBySide):
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play one action."""
-        (action,) = gym.vector.utils.iterate(
-            gym.vector.utils.batch_space(self._done, 1), from_array(self._done, actions)
-        )
+        (action,) = iterate(self._one_action, from_array(self._done, actions))
         observation, reward, terminated, truncated, info = self.env.step(action)
         seen = self._array_of([observation])
         # Gymnasium 0.29 can wrap an environment so that it starts anew by itself.
         final = self._array_of([info["final_observation"]]) if "final_observation" in info else seen
-        return Step(
-            seen, np.array([reward], dtype=np.float64), np.array([terminated]), np.array([truncated]), lambda who: final
-        )
+        ends = np.array([[terminated], [truncated]], dtype=bool)
+        return Step(seen, np.array([reward], dtype=np.float64), ends[0], ends[1], lambda who: final)
 
 
 class GymnasiumVector(SideBySide):
@@ -121,12 +119,12 @@ class GymnasiumVector(SideBySide):
 
     def step(self, actions: NDArray[Any]) -> Step:
         """Play one action in each environment."""
-        batch, rewards, terminated, truncated, infos = self.envs.step(from_array(self._done, actions))
-        seen, over = self._array(batch), np.asarray(terminated) | np.asarray(truncated)
-        if self._mode == "DISABLED" and over.any():
-            self.envs.reset(options={"reset_mask": over})  # an episode that is over must not be stepped
+        batch, rewards, *flags, infos = self.envs.step(from_array(self._done, actions))
+        seen, ends = self._array(batch), np.array(flags, dtype=bool)
+        if self._mode == "DISABLED" and ends.any():
+            self.envs.reset(options={"reset_mask": ends.any(axis=0)})  # an episode that is over must not be stepped
         last = (lambda who: self._final(infos, who)) if self._mode == "SAME_STEP" else (lambda who: seen[who])
-        return Step(seen, np.asarray(rewards), np.asarray(terminated), np.asarray(truncated), last)
+        return Step(seen, np.asarray(rewards), ends[0], ends[1], last)
 
     def _final(self, infos: dict[str, Any], who: IntArray) -> NDArray[Any]:
         for key in ("final_obs", "final_observation"):

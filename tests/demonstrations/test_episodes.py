@@ -75,12 +75,14 @@ def sources():
         yield "experimental", lambda: gym.experimental.vector.SyncVectorEnv([made] * 3)
         recording = gym.wrappers.RecordEpisodeStatistics
         yield "wrapped vector", lambda: recording(gym.vector.SyncVectorEnv([made] * 3))
+        yield "starts anew by itself", lambda: gym.make("CartPole-v1", max_episode_steps=30, autoreset=True)
         return
     for mode in gym.vector.AutoresetMode:
         yield mode.name, lambda mode=mode: gym.vector.SyncVectorEnv([made] * 3, autoreset_mode=mode)
     asleep = gym.vector.AutoresetMode.DISABLED
     yield "async DISABLED", lambda: gym.vector.AsyncVectorEnv([made] * 2, autoreset_mode=asleep)
     yield "entry point", lambda: gym.make_vec("CartPole-v1", 3, max_episode_steps=30)
+    yield "starts anew by itself", lambda: gym.wrappers.Autoreset(made())
     recording = gym.wrappers.vector.RecordEpisodeStatistics
     yield "wrapped vector", lambda: recording(gym.vector.SyncVectorEnv([made] * 3))
 
