@@ -379,6 +379,7 @@ class Task:
             horizon=horizon,
             deterministic=deterministic,
             with_true_cost=with_true_cost,
+            whole_episodes=False,
         )[0]
 
     def assess(
@@ -390,11 +391,13 @@ class Task:
         horizon: int | None = None,
         deterministic: bool = False,
         with_true_cost: bool = False,
+        whole_episodes: bool = True,
     ) -> tuple[CostEstimate, Returns | None]:
         """Return `expected_costs`, and what the policy gained where episodes of the environment were played for them.
 
         Episodes serve as long as the environment does not cut them before they are long enough; if it does and there
-        is a simulator, that goes on instead.
+        is a simulator, that goes on instead. They are played to their end, for the sake of the returns, or, if these
+        need not be of ``whole_episodes``, as far as costs count.
         """
         costs = self._stacked() if with_true_cost else self.costs
         if costs is None:
@@ -412,7 +415,8 @@ class Task:
         plays = is_environment(self.env)
         limit = self.time_limit if plays else None
         if plays and (self._simulator is None or (limit or steps) >= steps):
-            steps = max(steps, limit or 0) if horizon is None else horizon  # to the end, for the sake of the returns
+            if horizon is None and whole_episodes:
+                steps = max(steps, limit or 0)
             n_episodes = self.default_rollouts if n_rollouts is None else n_rollouts
             return played_costs(acting, self.env, costs, self.criterion, n_episodes=n_episodes, horizon=steps, rng=rng)
         for name in ("costs", "true_cost"):

@@ -55,7 +55,7 @@ def test_learners_of_the_discounted_problem_say_that_they_solve_it(grid):
     assert found.facts["criterion"] == "discount 0.9, not discount 0.9, first 20 steps"
     np.testing.assert_array_equal(found.policy.table, discounted.policy.table)
     assert "criterion" not in lfd.learn(task, "tabular_bc", rng=rng).facts
-    with pytest.raises(ValueError, match="cutting_plane solves the discounted problem without end.* got 1"):
+    with pytest.raises(ValueError, match=r"cutting_plane solves the discounted problem without end.* got 1"):
         lfd.learn(lfd.Task(env, demos, discount=1.0, horizon=20), "cutting_plane", rng=rng)
     with pytest.raises(ValueError, match="discount must be below 1"):
         _ = lfd.Task(env, demos, discount=1.0, horizon=20).model
@@ -79,7 +79,7 @@ def test_certificates_and_evaluations_follow_the_criterion(grid):
 def test_the_return_of_a_table_is_in_the_units_of_its_reward():
     env = gym.make("CliffWalking-v0" if "CliffWalking-v0" in gym.registry else "CliffWalking-v1")
     task = lfd.Task(env, discount=0.9)
-    policy = np.full((48, 4), 0.25)
+    policy = np.full((49, 4), 0.25)
     assert task.reward_scale == 100
     expected = -lfd.FiniteMDP.from_env(env, 0.9).expected_cost(policy, lfd.reward_cost(env)) / 0.1
     assert lfd.evaluate(policy, task).discounted_return == pytest.approx(expected)
@@ -108,7 +108,7 @@ def test_logged_data_only(grid):
 
 def test_an_episode_that_a_time_limit_cut_is_not_taken_for_an_end(grid):
     """Of `imitation`: every finished episode is terminal. Its unseen tail must not count as free."""
-    env, expert, _ = grid
+    _, expert, _ = grid
     limited = gym.make("lfd_gym/StochasticGridworld-v0", size=4, cost_seed=1, max_episode_steps=50)
     cost = -np.ones((64, 1))
 
@@ -131,7 +131,7 @@ def test_an_episode_that_a_time_limit_cut_is_not_taken_for_an_end(grid):
 
 
 def test_demonstrations_of_another_environment_are_refused_by_name(grid):
-    env, expert, demos = grid
+    _, _, demos = grid
     for other, message in (
         (gym.make("lfd_gym/StochasticGridworld-v0", size=4, cost_seed=2), "cost_seed=1.*cost_seed=2"),
         (gym.make("lfd_gym/StochasticGridworld-v0", size=5, cost_seed=1), "size=4.*size=5"),
@@ -160,7 +160,7 @@ def test_demonstrations_without_actions_are_judged_by_what_was_seen():
     assert near.cost_distance < 0.1 < far.cost_distance
     with pytest.raises(ValueError, match="tabular_bc needs demonstrations with actions"):
         lfd.learn(task, "tabular_bc", rng=rng)
-    with pytest.raises(ValueError, match="actions are not known, but .* depend on them"):
+    with pytest.raises(ValueError, match=r"actions are not known, but .* depend on them"):
         lfd.Task(env, demos, discount=0.95, costs=lambda seen, done: np.ones((len(seen), 1))).expert_features()
 
 
@@ -190,7 +190,7 @@ def random_play(env, rng):
 
 
 def test_the_norm_bound_covers_for_costs_with_rows_of_norm_one():
-    """The distance of two policies of CartPole, known from many episodes, is below the bound from few, nearly always."""
+    """The distance of two policies of CartPole, known from many episodes, is nearly always below the bound from few."""
     env = gym.make("CartPole-v1")
     rng = np.random.default_rng(2)
     costs = lfd.FourierCosts.from_samples(
@@ -208,5 +208,5 @@ def test_the_norm_bound_covers_for_costs_with_rows_of_norm_one():
         few = lfd.collect(env, lean, 5, 40, rng)
         bound = lfd.certify(uniform, task(few), rng=rng, n_rollouts=8, delta=0.2).cost_distance_bound
         misses += bound < truth - 0.05  # the truth is an estimate too
-        assert bound < truth + 2.5
+        assert bound <= 2
     assert misses <= 4

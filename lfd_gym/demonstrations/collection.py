@@ -44,7 +44,7 @@ def collect(
         apply, and rewards are recorded. Dict and Tuple spaces are recorded flat, see `lfd_gym.spaces`.
     policy
         Anything that `lfd_gym.as_policy` takes: an (S, A) array, a policy of this package, a policy or algorithm of
-        Stable-Baselines3 (which may not be recurrent), or a function from a batch of observations to one of actions.
+        Stable-Baselines3, also a recurrent one, or a function from a batch of observations to one of actions.
     n_trajectories, horizon
         How many, and the largest number of actions in each. Without a horizon, episodes of an environment run to their
         own end or time limit; where there is neither, that is for ever.
