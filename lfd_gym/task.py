@@ -57,6 +57,8 @@ Access = Literal["model", "simulator", "episodes", "demonstrations"]
 #: What a task is about: an environment, or what is known in its place; None: the demonstrations are all there is.
 World: TypeAlias = gym.Env[Any, Any] | gym.vector.VectorEnv | FiniteMDP | GenerativeModel | Any
 
+#: What the solution of a linear system leaves open of an occupancy, in the 1-norm; costs are at most one.
+_OCCUPANCY_ERROR = 1e-10
 #: What is left of the discounted sum at the default horizon of rollouts.
 _TAIL = 1e-3
 #: How many steps are played for an estimate, if the number of rollouts is not given: as many episodes as that allows,
@@ -403,7 +405,8 @@ class Task:
         if costs is None:
             raise ValueError("costs must be given: the environment has none of its own")
         if self.dynamics is not None:
-            return CostEstimate.exactly(self._exact_costs(policy, costs.table, deterministic), self.criterion), None
+            values = self._exact_costs(policy, costs.table, deterministic)
+            return CostEstimate.exactly(values, self.criterion, _OCCUPANCY_ERROR), None
         self.needs("episodes", "estimating expected costs")
         if rng is None:
             raise ValueError("rng must be given: the expected costs are estimated by rollouts")
@@ -445,7 +448,7 @@ class Task:
     def occupancy(self, table: FloatArray) -> FloatArray:
         """Return how often an (S, A) policy takes each pair, (S, A), weighted by the criterion; needs the model."""
         if self.horizon is None:
-            return self.model.occupancy(table)
+            return self.model.occupancy(table, _OCCUPANCY_ERROR)
         self.needs("model", "an occupancy")
         assert self.dynamics is not None
         return self.dynamics.occupancy(table, self.criterion.weights(self.horizon))

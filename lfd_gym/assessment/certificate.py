@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.assessment.expert_bounds import least_expert_costs
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.costs import Costs
 from lfd_gym.costs.sets import ConvexSet
@@ -27,13 +27,6 @@ from lfd_gym.validation import FloatArray, check_delta
 
 #: Rollouts of a table, which take no time.
 _N_ROLLOUTS = 10_000
-#: Probability of failure → bounds on |ρ̂ − ρ_C(π_E)|, one number or (n_c,), e.g. ``CostEstimate.radius``.
-ExpertRadius: TypeAlias = Callable[[float], FloatArray | float]
-
-
-def exactly_known(delta: float) -> float:
-    """Return the radius of an expert whose feature expectations are known exactly: zero."""
-    return 0.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +49,8 @@ class Certificate:
         after looking at them, so that they are no independent estimate of the expert's costs.
     criterion
         How costs add up.
+    assumptions
+        What must be true beside, in words.
     residual, residual_bound
         The saddle-point residual with ρ̂, and an upper bound of the true one; None if only a policy was certified.
     approximation
@@ -69,6 +64,7 @@ class Certificate:
     cost_distance_bound: float
     criterion: Criterion
     about: Literal["expert", "demonstrations"] = "expert"
+    assumptions: tuple[str, ...] = ()
     residual: float | None = None
     residual_bound: float | None = None
     approximation: ApproximationError | None = None
@@ -81,7 +77,8 @@ class Certificate:
         return self.residual_bound + self.approximation.total
 
     def _heading(self) -> str:
-        return f"Certificate (probability {1 - self.delta:g}; {self.evidence}; {self.criterion})"
+        said = "; ".join([self.evidence, str(self.criterion), *self.assumptions])
+        return f"Certificate (probability {1 - self.delta:g}; {said})"
 
     def _rows(self) -> list[tuple[str, str, str]]:
         """Return what was found, and how large it can be at most."""
@@ -124,6 +121,7 @@ def certify(
     deterministic: bool = False,
     n_rollouts: int | None = None,
     held_out: Demonstrations | None = None,
+    expert: Literal["any", "deterministic"] = "any",
     truncation: Truncation = "paper",
 ) -> Certificate:
     """Bound δ_C(π, π_E) for any policy, whoever learned it and however.
@@ -150,8 +148,19 @@ def certify(
     held_out
         Demonstrations of the same expert that were neither learned from nor looked at when costs were chosen; the
         expert's expected costs are then estimated from them alone.
+    expert
+        ``"deterministic"``: the expert is taken to do the same whenever it is in the same state, which says much more
+        where the model is known. The certificate says that it assumes this; if it is not true, the bound may be false.
     truncation
-        What is done about the unseen end of each demonstration, see `feature_expectations`.
+        What is done about the unseen end of each demonstration, see `feature_expectations`. It moves
+        ``cost_distance``, not the bound.
+
+    Notes
+    -----
+    Over costs with weights in the simplex the bound is the largest difference of one-sided bounds, see
+    `lfd_gym.assessment.expert_bounds`. Over other classes the norm of the difference is bounded directly, see
+    `CostEstimate.class_radius`; where costs are a table, also from two-sided bounds of each cost, and the better of the
+    two counts, each at half of δ. No bound exceeds what is possible.
 
     Examples
     --------
@@ -165,40 +174,89 @@ def certify(
     True
     """
     check_delta(delta)
-    expert = task.expert_features(truncation, held_out)
+    if expert not in ("any", "deterministic"):
+        raise ValueError(f"expert must be 'any' or 'deterministic', got {expert!r}")
+    if expert == "deterministic":
+        task.needs("model", "certifying with a deterministic expert")
+    theirs = task.expert_features(truncation, held_out)
     if n_rollouts is None and task.access == "simulator" and isinstance(task.simulator, TabularModel):
         n_rollouts = _N_ROLLOUTS
     ours = task.expected_costs(policy, rng=rng, n_rollouts=n_rollouts, deterministic=deterministic)
     about_expert = held_out is not None or not task.costs.chosen_from_demonstrations
     evidence = "known model" if ours.exact else f"{ours.n_trajectories} rollouts"
     kind = "demonstrations" if held_out is None else "held-out demonstrations"
+    comparison = _Comparison(task, ours, theirs, held_out, about_expert, expert == "deterministic")
     return Certificate(
         delta=delta,
-        evidence=f"{evidence}, {expert.n_trajectories} {kind}",
-        cost_distance=float(task.costs.weights.support(ours.values - expert.values)),
-        cost_distance_bound=_distance_bound(task.costs, ours, expert, delta, about_expert),
+        evidence=f"{evidence}, {theirs.n_trajectories} {kind}",
+        cost_distance=float(task.costs.weights.support(ours.values - theirs.values)),
+        cost_distance_bound=comparison.bound(delta),
         criterion=task.criterion,
         about="expert" if about_expert else "demonstrations",
+        assumptions=("if the expert is deterministic",) if expert == "deterministic" else (),
     )
 
 
-def _distance_bound(costs: Costs, ours: CostEstimate, expert: CostEstimate, delta: float, about_expert: bool) -> float:
-    """Bound the distance of what was estimated; the confidence is shared by the estimates that there are."""
-    unsure = [estimate for estimate in (ours, expert if about_expert else None) if estimate and not estimate.exact]
-    share = delta / max(1, len(unsure))
-    difference = ours.values - expert.values
-    if costs.row_norm is None:
-        radii = sum((estimate.radius(share) for estimate in unsure), np.zeros(difference.size))
-        return costs.weights.largest_within(difference, radii)
-    apart = sum(estimate.class_radius(costs, share) for estimate in unsure)
-    return float(costs.weights.support(difference)) + apart
+@dataclass(frozen=True)
+class _Comparison:
+    """A policy's expected costs beside the expert's, or those of the demonstrations."""
+
+    task: Task
+    ours: CostEstimate
+    theirs: CostEstimate
+    held_out: Demonstrations | None
+    about_expert: bool
+    deterministic_expert: bool
+
+    def bound(self, delta: float) -> float:
+        """How far apart they can be, with probability 1 − ``delta``."""
+        costs: Costs = self.task.costs
+        if costs.weights.nonnegative:  # only that the policy pays more counts
+            share = delta / self._n_unsure
+            high = self.ours.upper(share) - self._expert_side(share, 1)
+            return costs.weights.largest_within(high, np.zeros_like(high))
+        if costs.table is None:
+            return self._by_norm(delta)
+        return min(self._by_norm(delta / 2), self._by_sides(delta / 2))
+
+    @property
+    def _n_unsure(self) -> int:
+        """How many estimates share the confidence, at least one."""
+        return max(1, (not self.ours.exact) + self.about_expert)
+
+    def _by_norm(self, delta: float) -> float:
+        costs: Costs = self.task.costs
+        apart = float(costs.weights.support(self.ours.values - self.theirs.values))
+        for estimate in (self.ours, self.theirs) if self.about_expert else (self.ours,):
+            apart += estimate.class_radius(costs, delta / self._n_unsure)
+        return min(apart, costs.largest_distance)
+
+    def _by_sides(self, delta: float) -> float:
+        share = delta / (2 * self._n_unsure)
+        high = self.ours.upper(share) - self._expert_side(share, 1)
+        low = self.ours.lower(share) + self._expert_side(share, -1)
+        weights: ConvexSet = self.task.costs.weights
+        return weights.largest_within((high + low) / 2, (high - low) / 2)
+
+    def _expert_side(self, delta: float, sign: int) -> FloatArray:
+        """Return lower bounds of ``sign`` times the costs that are compared with."""
+        if not self.about_expert:
+            return sign * self.theirs.values
+        dynamics = self.task.dynamics
+        if dynamics is None:
+            return self.theirs.lower(delta) if sign == 1 else -self.theirs.upper(delta)
+        used = self.task.demonstrations if self.held_out is None else self.held_out
+        signed = replace(self.theirs, trajectory_values=sign * self.theirs.trajectory_values)
+        shown = (used, self.task.demonstrations) if self.deterministic_expert else ()
+        agreeing = [part for part in shown if part is not None]
+        return least_expert_costs(dynamics, sign * self.task.cost_table, signed, used, delta, agreeing_with=agreeing)
 
 
 def certify_saddle_point(
     problem: SaddlePointProblem,
     point: SaddlePoint,
     *,
-    expert_radius: ExpertRadius,
+    expert: CostEstimate | None,
     delta: float,
     policy: PolicyLike | None = None,
     apprentice_occupancy: ArrayLike | None = None,
@@ -218,8 +276,8 @@ def certify_saddle_point(
     ----------
     problem, point
         The problem; θ, λ, w in their domains.
-    expert_radius
-        How far ρ̂ may be from the expert's ρ, by probability of failure; `exactly_known` if it is not an estimate.
+    expert
+        The estimate that the problem's ρ̂ is from; None if that is not estimated but known.
     delta
         Probability of failure, strictly between 0 and 1; with a ``model`` it is shared among demonstrations, rollouts
         and residual.
@@ -244,14 +302,19 @@ def certify_saddle_point(
     >>> expert = mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel()
     >>> problem = SaddlePointProblem.tabular(mdp, costs, costs.T @ expert)
     >>> point = solve_primal_dual_hybrid(problem).point
-    >>> certificate = certify_saddle_point(problem, point, expert_radius=exactly_known, delta=0.05)
+    >>> certificate = certify_saddle_point(problem, point, expert=None, delta=0.05)
     >>> bool(certificate.cost_distance_bound < 1e-4)
     True
     """
     check_delta(delta)
     checked = problem.check_point(point)
+    if expert is not None and not np.allclose(expert.values, problem.expert_features, rtol=0, atol=1e-12):
+        raise ValueError(
+            "expert must be the estimate that the problem's expert_features are from, got values "
+            f"{expert.values} instead of {problem.expert_features}"
+        )
     if model is None:
-        return _certify_exactly(problem, checked, expert_radius, delta, policy, apprentice_occupancy)
+        return _certify_exactly(problem, checked, expert, delta, policy, apprentice_occupancy)
     if rng is None:
         raise ValueError("rng must be given: the certificate rests on draws of the model")
     share = delta / 3
@@ -261,7 +324,7 @@ def certify_saddle_point(
         policy, rng=rng, n_rollouts=n_rollouts
     )
     difference = ours.values - problem.expert_features
-    expert_radii = np.broadcast_to(expert_radius(share), difference.shape)
+    expert_radii = _radii(problem, expert, share)
     sampled = sample_residual(
         problem, model, checked, n_samples=n_samples, n_per_column=n_per_column, delta=share, rng=rng
     )
@@ -280,7 +343,7 @@ def certify_saddle_point(
 def _certify_exactly(
     problem: SaddlePointProblem,
     point: SaddlePoint,
-    expert_radius: ExpertRadius,
+    expert: CostEstimate | None,
     delta: float,
     policy: PolicyLike | None,
     apprentice_occupancy: ArrayLike | None,
@@ -289,7 +352,7 @@ def _certify_exactly(
     own = problem.policy(point.occupancy_weights)
     table = own if policy is None else policy_table(policy, mdp)
     difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_features
-    radii = np.broadcast_to(expert_radius(delta), difference.shape)
+    radii = _radii(problem, expert, delta)
     residual = problem.saddle_point_residual(point)
     approximation = None
     tabular = isinstance(problem.occupancy_features, TabularOccupancyFeatures)
@@ -307,6 +370,10 @@ def _certify_exactly(
         residual_bound=residual + 2 * _class_radius(radii, weights),
         approximation=approximation,
     )
+
+
+def _radii(problem: SaddlePointProblem, expert: CostEstimate | None, delta: float) -> FloatArray:
+    return np.zeros(problem.n_costs) if expert is None else expert.radius(delta)
 
 
 def _class_radius(radii: FloatArray, weights: ConvexSet) -> float:

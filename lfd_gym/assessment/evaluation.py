@@ -29,7 +29,7 @@ from numpy.typing import ArrayLike
 from lfd_gym.assessment.scores import reward_units, score, score_range
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
-from lfd_gym.costs.sets import CostClass
+from lfd_gym.costs.sets import ConvexSet, CostClass
 from lfd_gym.demonstrations.estimation import CostEstimate, Returns
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
@@ -66,7 +66,9 @@ class Sampling:
     n_rollouts, horizon
         Number and length of the rollouts of each policy.
     confidence
-        All intervals hold together with this probability (Student's intervals, Bonferroni's correction).
+        All intervals of costs hold together with this probability: betting bounds, which are valid for any bounded
+        cost and any number of rollouts (`lfd_gym.confidence`), with Bonferroni's correction. Those of returns, which
+        are not known to be bounded, are Student's, each for itself.
     expected_costs
         (n_c, 2).
     true_gap, cost_distance, normalised_score, episode_return, discounted_return
@@ -162,6 +164,8 @@ class Evaluation:
                 rows.append((name.replace("_", " "), f"{value:+.4f}{sure}"))
         if self.n_expert_demonstrations is not None:
             rows.append(("expert", f"estimated from {self.n_expert_demonstrations} demonstrations"))
+        if self.sampling is not None:
+            rows.append(("intervals", f"{self.sampling.confidence:.0%}; of costs by betting, of returns Student's"))
         if self.resources is not None:
             rows.append(("learned from", str(self.resources)))
         return rows
@@ -291,9 +295,11 @@ def _compare(
     confidence: float,
 ) -> dict[str, Any]:
     """Return what expected costs tell; the true cost is the last one, where it is known."""
-    means = ours.values.size + (0 if theirs is None or theirs.exact else theirs.values.size) + (random is not None)
-    level = 1 - (1 - confidence) / means
-    box = ours.intervals(level)
+    unsure = [part for part in (ours, theirs) if part is not None and not part.exact]
+    by_norm = task.costs is not None and task.costs.table is None and not task.costs.weights.nonnegative
+    doubt = (1 - confidence) / (2 if by_norm else 1)  # half of it is for the distance
+    share = doubt / max(1, sum(part.values.size for part in unsure) + (random is not None))
+    box = ours.intervals(1 - share)
     known: dict[str, Any] = {"expected_costs": ours.values[:n_costs]}
     ranges: dict[str, Any] = {"expected_costs": box[:n_costs]}
     if task.true_cost is not None:
@@ -302,13 +308,21 @@ def _compare(
         known["expert_costs"] = theirs.values[:n_costs]
         if task.expert is None and not theirs.exact:
             known["n_expert_demonstrations"] = theirs.n_trajectories
-        sure = theirs.exact or theirs.n_trajectories > 1  # one demonstration does not show how much they vary
-        expert_box = theirs.intervals(level) if sure else np.tile([-1.0, 1.0], (theirs.values.size, 1))
+        expert_box = theirs.intervals(1 - share)
         if task.costs is not None:
-            middle, half = _middle(box[:n_costs], expert_box[:n_costs])
-            weights = task.costs.weights
-            known["cost_distance"] = float(weights.support(ours.values[:n_costs] - theirs.values[:n_costs]))
-            ranges["cost_distance"] = (weights.smallest_within(middle, half), weights.largest_within(middle, half))
+            weights: ConvexSet = task.costs.weights
+            distance = float(weights.support(ours.values[:n_costs] - theirs.values[:n_costs]))
+            known["cost_distance"] = distance
+            if by_norm:
+                # Costs that were chosen from the demonstrations do not tell how far these are from the expert.
+                fixed = task.costs.chosen_from_demonstrations and task.expert is None
+                parts = [part.first(n_costs) for part in unsure if not (fixed and part is theirs)]
+                half = sum(part.class_radius(task.costs, doubt / len(parts)) for part in parts)
+                largest = task.costs.largest_distance
+                ranges["cost_distance"] = (max(0.0, distance - half), min(distance + half, largest))
+            else:
+                middle, radii = _middle(box[:n_costs], expert_box[:n_costs])
+                ranges["cost_distance"] = weights.smallest_within(middle, radii), weights.largest_within(middle, radii)
         if task.true_cost is not None and theirs.values.size > n_costs:
             known["expert_true_cost"] = float(theirs.values[-1])
             known["true_gap"] = float(ours.values[-1] - theirs.values[-1])
@@ -316,7 +330,7 @@ def _compare(
             if random is not None:
                 numbers = [float(part.values[-1]) for part in (ours, theirs, random)]
                 known["normalised_score"] = score(*numbers)
-                ranges["normalised_score"] = score_range(box[-1], expert_box[-1], random.intervals(level)[-1])
+                ranges["normalised_score"] = score_range(box[-1], expert_box[-1], random.intervals(1 - share)[-1])
     if not ours.exact:
         known["sampling"] = Sampling(ours.n_trajectories, ours.horizon or 0, confidence, **ranges)
     return known

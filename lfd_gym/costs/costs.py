@@ -7,8 +7,10 @@ Every cost lies in [−1, 1] and is zero once an episode has ended. Over finitel
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -86,6 +88,14 @@ class Costs(ABC):
         check_delta(delta)
         return self.weights.deviation(self.n_costs or 1, n_samples, delta, norm=self.row_norm)
 
+    @property
+    def largest_distance(self) -> float:
+        """No two policies can be farther apart in the class."""
+        n_costs = self.n_costs or 1
+        if self.weights.nonnegative:
+            return 2 * float(self.weights.support(np.ones(n_costs)))
+        return 2 * self.weights.radius(n_costs) * (math.sqrt(n_costs) if self.row_norm is None else self.row_norm)
+
     def check_actions(self, actions: NDArray[Any] | None) -> None:
         """Refuse None in place of actions if the costs depend on them."""
         if actions is None and self.uses_actions:
@@ -145,6 +155,11 @@ class TableCosts(Costs):
     def table(self) -> FloatArray:
         """(S·A, n_c)."""
         return self._table
+
+    @cached_property
+    def row_norm(self) -> float:  # type: ignore[override]
+        """The largest Euclidean norm of a row."""
+        return float(np.sqrt(np.einsum("ij,ij->i", self._table, self._table).max(initial=0.0)))
 
     def rows(
         self, observations: NDArray[Any], actions: NDArray[Any] | None, ended: NDArray[np.bool_] | None = None

@@ -13,39 +13,36 @@ The paper's estimate (Section 5) is the mean Ȳ; its trajectories have H + 1 act
 For the first H steps only (`Criterion`), the weights of the steps are others, they still sum to one, and γ^T becomes
 the weight of what comes after T steps; all that is said here holds with that.
 
-**The radius.** Trajectories are independent and identically distributed, costs chosen before seeing them. With k the
-number of features that the statement is about at once:
+**Bounds.** Trajectories are independent and identically distributed, costs chosen before seeing them. Whatever their
+lengths, Y_j − q_j ≤ Z_j ≤ Y_j + q_j, all of them in [−1, 1]: a lower confidence bound of the mean of the left side is
+one of ρ, an upper one of the right side too. They are found by betting, see `lfd_gym.confidence`; a statement about k
+features at once takes δ/k for each. How the estimate treats what was not seen (``truncation``) moves the estimate, not
+what is known.
 
-- *Cut at a known horizon H by design.* Y_j lies in [−(1−γ^H), 1−γ^H]: E Y is within (1−γ^H) √(2 log(2k/δ₁) / m) of Ȳ
-  (Hoeffding). The rest is at most γ^H·p, p the probability of being cut, itself at most the exact binomial
-  (Clopper–Pearson) bound at δ₂. The statement holds with δ₁ + δ₂ = δ; δ₂ = δ/10.
-- *Otherwise* lengths may be random, and Y_j − q_j ≤ Z_j ≤ Y_j + q_j, all of them in [−1, 1]: Hoeffding on either side
-  gives q̄ + √(2 log(2k/δ) / m).
-- *Empirical Bernstein* (Maurer & Pontil 2009, Theorem 4), two-sided, replaces Hoeffding's term for a variable of range
-  w and sample variance s² by s √(2 log(4k/δ) / m) + 7 w log(4k/δ) / (3 (m−1)). It wins for many trajectories of small
-  variance. ``"best"`` takes the smaller of the two, each at δ/2, so that both hold at once.
-- *Rescaling* moves the estimate, not what is known: its radius is the paper's plus the distance between the two. It has
-  the larger guarantee, and usually the smaller error, since what was not seen tends to resemble what was.
+**The radius of a class.** For weights in a ball and costs whose rows have norm at most R, the vectors of trajectories
+have norm at most R too, and no union over features is needed. ‖Ȳ − E Y‖ is at most the smaller of these, each at δ/2:
 
-**The radius of a class.** For weights in a ball and costs whose rows have norm at most R, vectors of trajectories have
-norm at most R too, and no union over features is needed: ‖Ȳ − E Y‖ ≤ R (1 + √(2 log(1/δ₁))) / √m by McDiarmid's
-inequality, since the expectation is at most R/√m. The rest is at most R E q, E q ≤ q̄ + √(log(1/δ₂) / 2m), or the bound
-above where the cut is by design.
+- McDiarmid: R (1 + √(2 log(1/δ))) / √m, since the expectation is at most R/√m;
+- Bernstein in a Hilbert space (Pinelis 1994): √(2 σ² log(2/δ) / m) + 4 R log(2/δ) / 3m, with σ² = E‖Y − E Y‖², itself
+  bounded by betting: ½‖Y_1 − Y_2‖², ½‖Y_3 − Y_4‖², … are independent, of mean σ² and in [0, 2R²].
+
+The rest is at most R E q; q lies between 0 and γ^H where trajectories are cut at H by design, else between 0 and 1, and
+E q is bounded by betting.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betaincinv, stdtrit
 
 from lfd_gym._jit import jit
+from lfd_gym.confidence import lower_bound, upper_bound
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs, check_end_is_free
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.environments import time_limit
@@ -57,10 +54,9 @@ from lfd_gym.policies.policy import Policy
 from lfd_gym.validation import FloatArray, IntArray, check_delta
 
 Truncation = Literal["paper", "rescale"]
-Concentration = Literal["best", "hoeffding", "bernstein"]
 
-#: Share of δ spent on the probability of being cut.
-_CUT_SHARE = 0.1
+#: Share of δ spent on what was not seen, in the radius of a class.
+_TAIL_SHARE = 0.1
 _BLOCK = 100_000
 
 
@@ -86,6 +82,8 @@ class CostEstimate:
         Steps of the model or the environment that were taken for the estimate.
     exact
         Whether the values were computed from a known model; then there are no trajectories.
+    error
+        How far exact values can be off, by what the solution of linear systems leaves open.
     """
 
     values: FloatArray
@@ -96,11 +94,12 @@ class CostEstimate:
     horizon: int | None = None
     n_steps: int = 0
     exact: bool = False
+    error: float = 0.0
 
     @classmethod
-    def exactly(cls, values: FloatArray, criterion: Criterion) -> CostEstimate:
+    def exactly(cls, values: FloatArray, criterion: Criterion, error: float = 0.0) -> CostEstimate:
         """Return values that are known, not estimated."""
-        return cls(values, np.empty((0, values.size)), np.empty(0), criterion, exact=True)
+        return cls(values, np.empty((0, values.size)), np.empty(0), criterion, exact=True, error=error)
 
     def __repr__(self) -> str:
         source = "exact" if self.exact else f"{self.n_trajectories} trajectories"
@@ -111,91 +110,76 @@ class CostEstimate:
         """The number m of trajectories."""
         return len(self.trajectory_values)
 
-    def intervals(self, confidence: float) -> FloatArray:
-        """Return (n_c, 2) intervals, each of the given confidence: Student's, widened by what was not seen."""
+    def first(self, n_costs: int) -> CostEstimate:
+        """Return the estimate of the first ``n_costs`` costs."""
+        return replace(self, values=self.values[:n_costs], trajectory_values=self.trajectory_values[:, :n_costs])
+
+    def lower(self, delta: float, *, simultaneous: bool = True) -> FloatArray:
+        """Return (n_c,) numbers that ρ is below with probability at most ``delta``: in any feature, or each alone."""
+        return self._bound(delta, simultaneous, lower=True)
+
+    def upper(self, delta: float, *, simultaneous: bool = True) -> FloatArray:
+        """Return (n_c,) numbers that ρ is above with probability at most ``delta``: in any feature, or each alone."""
+        return self._bound(delta, simultaneous, lower=False)
+
+    def _bound(self, delta: float, simultaneous: bool, *, lower: bool) -> FloatArray:
+        check_delta(delta)
+        sign = -1 if lower else 1
         if self.exact:
-            return np.stack([self.values, self.values], axis=1)
-        m = self.n_trajectories
-        quantile = stdtrit(m - 1, (1 + confidence) / 2)  # of Student's distribution
-        half = quantile * self.trajectory_values.std(axis=0, ddof=1) / np.sqrt(m) + self.unseen_mass.mean()
-        return np.stack([self.values - half, self.values + half], axis=1)
+            return self.values + sign * self.error
+        side = np.clip(self.trajectory_values + sign * self.unseen_mass[:, None], -1.0, 1.0)
+        share = delta / self.values.size if simultaneous else delta
+        return 2 * (lower_bound if lower else upper_bound)((side + 1) / 2, share) - 1
 
-    def radius(self, delta: float, *, simultaneous: bool = True, method: Concentration = "best") -> FloatArray:
-        """Return (n_c,) radii: with probability at least 1 − ``delta``, |values − ρ(π_E)| is no larger.
+    def intervals(self, confidence: float) -> FloatArray:
+        """Return (n_c, 2) intervals, each of the given confidence."""
+        share = (1 - confidence) / 2
+        return np.stack([self.lower(share, simultaneous=False), self.upper(share, simultaneous=False)], axis=1)
 
-        Parameters
-        ----------
-        delta
-            In (0, 1).
-        simultaneous
-            Whether the statement is about all features at once, or about each one alone.
-        method
-            ``"hoeffding"``, ``"bernstein"`` or, for each feature, the smaller of the two at δ/2.
+    def radius(self, delta: float, *, simultaneous: bool = True) -> FloatArray:
+        """Return (n_c,) radii: with probability at least 1 − ``delta``, |values − ρ| is no larger.
+
+        ``simultaneous`` says whether the statement is about all features at once, or about each one alone. Where only
+        one side matters, `lower` and `upper` say more.
         """
         check_delta(delta)
-        if self.exact:
-            return np.zeros_like(self.values)
-        if method not in get_args(Concentration):
-            raise ValueError(f"method must be one of {get_args(Concentration)}, got {method!r}")
-        if method == "bernstein" and self.n_trajectories < 2:
-            raise ValueError("method 'bernstein' needs at least 2 trajectories to estimate a variance from")
-        paper = self.trajectory_values.mean(axis=0)
-        shift = np.abs(self.values - paper)
-        sampling_share = delta if self.horizon is None else (1 - _CUT_SHARE) * delta
-        if method == "best":
-            hoeffding = self._deviation(sampling_share / 2, simultaneous, "hoeffding")
-            deviation = np.minimum(hoeffding, self._deviation(sampling_share / 2, simultaneous, "bernstein"))
-        else:
-            deviation = self._deviation(sampling_share, simultaneous, method)
-        # Expected costs lie in [−1, 1], so no statement need be weaker than that.
-        return np.asarray(np.minimum(deviation + self._bias(delta) + shift, 1 + np.abs(self.values)))
-
-    def _deviation(self, delta: float, simultaneous: bool, method: str) -> FloatArray:
-        """How far sample means are from expectations: of Y if cut by design, of both Y − q and Y + q otherwise."""
-        m, n_features = self.trajectory_values.shape
-        confidence = math.log((n_features if simultaneous else 1) / delta)
-        half_width = 1.0 if self.horizon is None else 1 - self.criterion.unseen(self.horizon)
-        if method == "hoeffding":
-            return np.full(n_features, half_width * math.sqrt(2 * (confidence + math.log(2)) / m))
-        if m < 2:
-            return np.full(n_features, np.inf)
-        samples = self.trajectory_values
-        variance = samples.var(axis=0, ddof=1)
-        if self.horizon is None:
-            tails = self.unseen_mass[:, None]
-            variance = np.maximum((samples - tails).var(axis=0, ddof=1), (samples + tails).var(axis=0, ddof=1))
-        confidence += math.log(4)
-        return np.asarray(np.sqrt(2 * variance * confidence / m) + 14 * half_width * confidence / (3 * (m - 1)))
-
-    def _bias(self, delta: float) -> float:
-        if self.horizon is None:
-            return float(self.unseen_mass.mean())
-        return self._cut_mass(_CUT_SHARE * delta)
-
-    def _cut_mass(self, delta: float) -> float:
-        """Bound E q where trajectories are cut by design: the mass after the cut, times the probability of one."""
-        assert self.horizon is not None
-        n_cut = int(np.count_nonzero(self.unseen_mass))
-        return float(self.criterion.unseen(self.horizon) * _largest_probability(n_cut, self.n_trajectories, delta))
+        lower, upper = (side(delta / 2, simultaneous=simultaneous) for side in (self.lower, self.upper))
+        return np.maximum(np.maximum(self.values - lower, upper - self.values), 0.0)
 
     def class_radius(self, costs: Costs, delta: float) -> float:
         """With probability at least 1 − ``delta``: a bound of max over the class of ⟨w, values − ρ⟩, see the module.
 
         With the same probability it bounds that of the difference the other way round. ``costs`` are those of the
-        estimate, with a known ``row_norm``.
+        estimate.
         """
         check_delta(delta)
+        n_costs = self.values.size
+        reach, norm = costs.weights.radius(n_costs), costs.row_norm
+        norm = math.sqrt(n_costs) if norm is None else norm
         if self.exact:
-            return 0.0
-        assert costs.row_norm is not None
-        m, share = self.n_trajectories, _CUT_SHARE * delta
-        if self.horizon is not None:
-            tail = self._cut_mass(share)
-        else:
-            tail = min(1.0, float(self.unseen_mass.mean()) + math.sqrt(math.log(1 / share) / (2 * m)))
+            return reach * math.sqrt(n_costs) * self.error
+        tail_share = _TAIL_SHARE * delta
+        share = (delta - tail_share) / 2
+        deviation = min(costs.deviation(self.n_trajectories, share), reach * self._bernstein(norm, share))
         shift = float(np.linalg.norm(self.values - self.trajectory_values.mean(axis=0)))
-        reach = costs.weights.radius(self.values.size)
-        return costs.deviation(m, delta - share) + reach * (costs.row_norm * tail + shift)
+        return deviation + reach * (norm * self._mean_unseen(tail_share) + shift)
+
+    def _bernstein(self, norm: float, delta: float) -> float:
+        m = self.n_trajectories
+        first, second = self.trajectory_values[0 : m - 1 : 2], self.trajectory_values[1:m:2]
+        if m < 2:
+            return math.inf
+        halves = ((first - second) ** 2).sum(axis=1, keepdims=True) / 2
+        variance = 2 * norm**2 * float(upper_bound(np.minimum(halves / (2 * norm**2), 1.0), delta / 2)[0])
+        confidence = math.log(4 / delta)
+        return math.sqrt(2 * variance * confidence / m) + 4 * norm * confidence / (3 * m)
+
+    def _mean_unseen(self, delta: float) -> float:
+        """Bound E q from above."""
+        largest = 1.0 if self.horizon is None else float(self.criterion.unseen(self.horizon))
+        if largest == 0:
+            return 0.0
+        return largest * float(upper_bound(np.minimum(self.unseen_mass[:, None] / largest, 1.0), delta)[0])
 
 
 def feature_expectations(
@@ -384,13 +368,6 @@ class _Sums:
             self.lengths[who] = lengths
             self.terminated[who] = observations[offsets[1:] + np.arange(lengths.size)] == model.absorbing_state
             first = who.stop
-
-
-def _largest_probability(successes: int, trials: int, delta: float) -> float:
-    """Clopper–Pearson: the largest p under which so few successes have probability at least ``delta``."""
-    if successes == trials:
-        return 1.0
-    return float(betaincinv(successes + 1, trials - successes, 1 - delta))
 
 
 def _as_costs(demonstrations: Demonstrations, costs: Costs | ArrayLike | CostFunction) -> Costs:

@@ -81,7 +81,7 @@ def _point(task: Task, schedule: Schedule, n_iterations: int, n_demonstrations: 
     certificate = certify_saddle_point(
         problem,
         found.point._replace(occupancy_weights=found.policy_weights),  # Proposition 4 holds at the policy's own θ, too
-        expert_radius=estimate.radius,
+        expert=estimate,
         delta=DELTA,
         apprentice_occupancy=task.model.occupancy(expert),
     )
