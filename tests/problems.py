@@ -1,5 +1,7 @@
 """Random saddle-point problems of all kinds for hypothesis, with feasible points."""
 
+from types import SimpleNamespace
+
 import numpy as np
 from hypothesis import strategies as st
 from strategies import mdps_with_costs, random_policy
@@ -14,6 +16,15 @@ from lfd_gym.features import (
     aggregated_values,
     policy_occupancies,
 )
+
+
+def estimate_of(problem, radius):
+    """The problem's ρ̂ as an estimate with a radius of one's own: a number, (n_c,), or a function of δ."""
+
+    def asked(delta):
+        return np.broadcast_to(radius(delta) if callable(radius) else radius, problem.expert_features.shape)
+
+    return SimpleNamespace(values=problem.expert_features, radius=asked)
 
 
 def random_cells(n_states, rng):

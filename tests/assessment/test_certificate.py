@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from apprentice_oracle import apprentice
 from hypothesis import given, settings
-from problems import random_point, saddle_point_problems
+from problems import estimate_of, random_point, saddle_point_problems
 from strategies import random_policy
 
 import lfd_gym as lfd
@@ -18,7 +18,6 @@ from lfd_gym import (
     certify_saddle_point,
     solve_primal_dual_hybrid,
 )
-from lfd_gym.assessment.certificate import exactly_known
 from lfd_gym.features import RadialBasisFeatures, TabularOccupancyFeatures, TabularValueFeatures, ValueFeatures
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 
@@ -72,7 +71,7 @@ def test_exact_certificates_hold(case):
     certificate = certify_saddle_point(
         problem,
         point,
-        expert_radius=lambda delta: radius,
+        expert=estimate_of(problem, radius),
         delta=0.05,
         apprentice_occupancy=best_for_estimate.occupancy,
     )
@@ -89,14 +88,14 @@ def test_exact_certificate_of_a_solved_problem_is_tight():
     problem, _ = small_problem(0)
     solution = solve_primal_dual_hybrid(problem, tolerance=1e-7)
     weights = solution.point
-    certificate = certify_saddle_point(problem, weights, expert_radius=exactly_known, delta=0.1)
+    certificate = certify_saddle_point(problem, weights, expert=None, delta=0.1)
     best = apprentice(problem.mdp, problem.costs.table, problem.expert_features)
     assert certificate.cost_distance_bound == certificate.cost_distance
     np.testing.assert_allclose(certificate.cost_distance, best.value, atol=1e-5)
     assert certificate.excess_bound < 1e-4
     # Another policy has a cost distance, but the approximation terms are about π_θ.
     uniform = np.full((4, 2), 0.5)
-    other = certify_saddle_point(problem, weights, expert_radius=exactly_known, delta=0.1, policy=uniform)
+    other = certify_saddle_point(problem, weights, expert=None, delta=0.1, policy=uniform)
     assert other.cost_distance > certificate.cost_distance
     assert other.excess_bound is None
 
@@ -104,7 +103,7 @@ def test_exact_certificate_of_a_solved_problem_is_tight():
 def test_cost_ball_uses_the_euclidean_radius():
     problem, rng = small_problem(1, cost_class="ball")
     point = random_point(problem, rng)
-    certificate = certify_saddle_point(problem, point, expert_radius=lambda delta: 0.1, delta=0.1)
+    certificate = certify_saddle_point(problem, point, expert=estimate_of(problem, 0.1), delta=0.1)
     occupancy = problem.mdp.occupancy(problem.policy(point[0])).ravel()
     difference = problem.costs.table.T @ occupancy - problem.expert_features
     # The worst vector of the cube of half-width 0.1 around the difference.
@@ -121,13 +120,13 @@ def test_the_radius_is_asked_at_its_share_of_delta():
         return 0.0
 
     point = random_point(problem, rng)
-    certify_saddle_point(problem, point, expert_radius=radius, delta=0.06)
+    certify_saddle_point(problem, point, expert=estimate_of(problem, radius), delta=0.06)
     model = TabularModel.of(problem.mdp)
     certify_saddle_point(
         problem,
         point,
         model=model,
-        expert_radius=radius,
+        expert=estimate_of(problem, radius),
         delta=0.06,
         rng=rng,
         n_rollouts=10,
@@ -207,7 +206,7 @@ def test_certificates_from_samples_hold_as_often_as_they_say(cost_class):
             problem,
             point,
             model=model,
-            expert_radius=exactly_known,
+            expert=None,
             delta=0.2,
             rng=rng,
             policy=policy,
@@ -249,7 +248,7 @@ def test_certificates_of_a_continuous_model_with_an_end():
         problem,
         (theta, np.zeros(grid.n_tiles), [1.0]),
         model=model,
-        expert_radius=exactly_known,
+        expert=None,
         delta=0.1,
         rng=rng,
         n_rollouts=500,
@@ -265,7 +264,7 @@ def test_certificates_of_a_continuous_model_with_an_end():
 def test_it_prints_as_a_short_table():
     problem, rng = small_problem(8)
     point = random_point(problem, rng)
-    certificate = certify_saddle_point(problem, point, expert_radius=lambda delta: 0.01, delta=0.05)
+    certificate = certify_saddle_point(problem, point, expert=estimate_of(problem, 0.01), delta=0.05)
     lines = str(certificate).splitlines()
     assert lines[0] == f"Certificate (probability 0.95; known model; discount {problem.discount:g})"
     assert [line.split("  ")[1] for line in lines[2:]] == [
@@ -300,4 +299,4 @@ def test_exact_certificates_need_the_model():
         value_radius=2.0,
     )
     with pytest.raises(ValueError, match="this needs the model"):
-        certify_saddle_point(problem, ([0.5, 0.5], [0.0], [1.0]), expert_radius=exactly_known, delta=0.1)
+        certify_saddle_point(problem, ([0.5, 0.5], [0.0], [1.0]), expert=None, delta=0.1)

@@ -16,7 +16,6 @@ from lfd_gym import (
     certify_saddle_point,
     feature_expectations,
 )
-from lfd_gym.assessment.certificate import exactly_known
 from lfd_gym.features import TabularOccupancyFeatures, TabularValueFeatures
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 
@@ -33,7 +32,7 @@ def problem_of_two_costs(value_domain="ball", cost_class="simplex"):
 def certificates(problem, point, delta=0.1):
     """The three ways to certify a point, as functions without arguments."""
     model, rng = TabularModel.of(problem.mdp), np.random.default_rng(0)
-    radius = {"expert_radius": exactly_known, "delta": delta}
+    radius = {"expert": None, "delta": delta}
     return [
         lambda: certify_saddle_point(problem, point, **radius),
         lambda: certify_saddle_point(problem, point, model=model, **radius, rng=rng, n_rollouts=2, **FEW_DRAWS),
@@ -187,7 +186,7 @@ USERS = {
         simulated(costs),
         POINT,
         model=MODEL,
-        expert_radius=exactly_known,
+        expert=None,
         delta=0.1,
         rng=rng(),
         n_rollouts=2,
@@ -229,11 +228,9 @@ def test_a_costs_function_is_not_asked_about_the_end():
 def test_sampled_and_exact_certificates_agree_about_a_problem_with_an_end():
     problem = SaddlePointProblem.tabular(ENDING, FREE, [0.1])
     theta, lam, w = random_point(problem, rng())
-    exact = certify_saddle_point(problem, (theta, lam, w), expert_radius=exactly_known, delta=0.1)
+    exact = certify_saddle_point(problem, (theta, lam, w), expert=None, delta=0.1)
     draws = {"n_rollouts": 5000, "n_samples": 50_000, "n_per_column": 20_000}
-    sampled = certify_saddle_point(
-        problem, (theta, lam, w), model=MODEL, expert_radius=exactly_known, delta=0.1, rng=rng(), **draws
-    )
+    sampled = certify_saddle_point(problem, (theta, lam, w), model=MODEL, expert=None, delta=0.1, rng=rng(), **draws)
     np.testing.assert_allclose(sampled.cost_distance, exact.cost_distance, atol=0.005)
     np.testing.assert_allclose(sampled.residual, exact.residual, atol=0.1)
 

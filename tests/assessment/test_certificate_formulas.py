@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from problems import random_point
+from problems import estimate_of, random_point
 from strategies import random_policy
 
 import lfd_gym as lfd
@@ -18,7 +18,6 @@ from lfd_gym import (
     certify_saddle_point,
     feature_expectations,
 )
-from lfd_gym.assessment.certificate import exactly_known
 from lfd_gym.features import FiniteValueFeatures, TabularOccupancyFeatures
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 
@@ -140,9 +139,9 @@ def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
 
     known, estimated = (
         certify_saddle_point(
-            problem, point, model=model, expert_radius=expert_radius, delta=delta, rng=np.random.default_rng(5), **draws
+            problem, point, model=model, expert=expert, delta=delta, rng=np.random.default_rng(5), **draws
         )
-        for expert_radius in (exactly_known, radius)
+        for expert in (None, estimate_of(problem, radius))
     )
     # The rollouts are the first draws; the tail they leave out is at most 1e-3.
     horizon = math.ceil(math.log(1e-3) / math.log(GAMMA))
@@ -167,7 +166,9 @@ def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
 @CLASSES
 def test_the_bounds_of_an_exact_certificate_are_the_formulas(cost_class):
     problem, point = some_problem(cost_class=cost_class)
-    certificate = certify_saddle_point(problem, point, expert_radius=lambda delta: delta * RADII, delta=0.5)
+    certificate = certify_saddle_point(
+        problem, point, expert=estimate_of(problem, lambda delta: delta * RADII), delta=0.5
+    )
     occupancy = problem.mdp.occupancy(problem.policy(point[0])).ravel()
     difference = problem.costs.table.T @ occupancy - problem.expert_features
     bound = furthest_distance(difference, RADII / 2, cost_class)
@@ -178,23 +179,33 @@ def test_the_bounds_of_an_exact_certificate_are_the_formulas(cost_class):
 
 @CLASSES
 def test_the_bounds_of_a_policys_certificate_are_the_formulas(cost_class):
+    """From draws of a model: δ is shared, over the ball also between the norm and the sides of each cost."""
     problem, _ = some_problem(cost_class=cost_class)
     mdp, costs, model = problem.mdp, problem.costs.table, TabularModel.of(problem.mdp)
     rng = np.random.default_rng(2)
     demos = lfd.collect(model, random_policy(mdp, rng), 150, 20, rng)
-    expert = feature_expectations(demos, costs, GAMMA)
     policy = random_policy(mdp, rng)
-    assert (expert.radius(0.1) > 0.05).all()
-    known = certify(policy, Task(mdp, demos, costs=problem.costs), delta=0.1)
-    difference = costs.T @ mdp.occupancy(policy).ravel() - expert.values
-    bound = furthest_distance(difference, expert.radius(0.1), cost_class)
-    np.testing.assert_allclose(known.cost_distance_bound, bound, rtol=1e-12)
-
     task = Task(model, demos, discount=GAMMA, costs=problem.costs)
     sampled = certify(policy, task, delta=0.1, rng=np.random.default_rng(9), n_rollouts=250)
     horizon = math.ceil(math.log(1e-3) / math.log(GAMMA))
+    expert = feature_expectations(demos, costs, GAMMA)
     ours = feature_expectations(lfd.collect(model, policy, 250, horizon, np.random.default_rng(9)), costs, GAMMA)
     difference = ours.values - expert.values
-    bound = furthest_distance(difference, ours.radius(0.05) + expert.radius(0.05), cost_class)
+    assert (expert.radius(0.1) > 0.03).all()
+    if cost_class == "simplex":
+        bound = (ours.upper(0.05) - expert.lower(0.05)).max()
+    else:
+        high, low = ours.upper(0.0125) - expert.lower(0.0125), ours.lower(0.0125) - expert.upper(0.0125)
+        sides = np.linalg.norm(np.maximum(np.abs(high), np.abs(low)))
+        radii = [part.class_radius(problem.costs, 0.025) for part in (ours, expert)]
+        bound = min(sides, np.linalg.norm(difference) + sum(radii))
     np.testing.assert_allclose(sampled.cost_distance_bound, bound, rtol=1e-12)
     np.testing.assert_allclose(sampled.cost_distance, largest_over_class(difference, cost_class), rtol=1e-12)
+
+
+def test_an_estimate_of_another_problem_is_refused():
+    problem, point = some_problem()
+    other = estimate_of(problem, 0.1)
+    other.values = other.values + 0.01
+    with pytest.raises(ValueError, match="expert must be the estimate that the problem's expert_features are from"):
+        certify_saddle_point(problem, point, expert=other, delta=0.1)

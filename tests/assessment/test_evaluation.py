@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from strategies import mdps_with_costs, random_policy
 
 from lfd_gym import FiniteMDP, TabularModel, Task, evaluate
+from lfd_gym.confidence import lower_bound, upper_bound
 from lfd_gym.policies.conversion import as_policy, policy_table
 from lfd_gym.policies.policy import sample_rows
 from lfd_gym.resources import Resources, measuring, peak_memory_mb
@@ -206,7 +207,11 @@ def test_rollouts_of_a_deterministic_chain_are_exact_up_to_truncation():
         rng=np.random.default_rng(0),
     )
     assert sampled.expected_costs[0] == 0.5 * (1 + 0.25)
-    np.testing.assert_allclose(sampled.sampling.expected_costs, [[0.625 - 0.5**4, 0.625 + 0.5**4]])
+    low, high = sampled.sampling.expected_costs[0]
+    tail = 0.5**4
+    seen = np.full((3, 1), 0.625)
+    assert low == pytest.approx(2 * lower_bound((seen - tail + 1) / 2, 0.025)[0] - 1)
+    assert high == pytest.approx(2 * upper_bound((seen + tail + 1) / 2, 0.025)[0] - 1)
 
 
 def test_ended_rollouts_leave_no_truncation(two_rooms):
@@ -214,7 +219,9 @@ def test_ended_rollouts_leave_no_truncation(two_rooms):
     model = TabularModel.of(ends)
     costs = lambda observations, actions: np.ones((len(observations), 1))  # noqa: E731
     result = evaluate(np.ones((2, 1)), model, costs, discount=0.9, n_rollouts=5, rng=np.random.default_rng(0))
-    np.testing.assert_allclose(result.sampling.expected_costs, [[0.1, 0.1]])
+    low, high = result.sampling.expected_costs[0]
+    assert low == pytest.approx(2 * lower_bound(np.full((5, 1), 0.55), 0.025)[0] - 1)
+    assert high == pytest.approx(2 * upper_bound(np.full((5, 1), 0.55), 0.025)[0] - 1)
 
 
 def test_same_seed_same_rollouts(frozen_lake):

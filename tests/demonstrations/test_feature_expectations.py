@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 from strategies import mdps_with_costs, random_policy
 
 from lfd_gym import (
+    Ball,
     CostEstimate,
     Demonstrations,
     FiniteMDP,
+    TableCosts,
     TabularModel,
     as_generative_model,
     collect,
@@ -23,6 +24,7 @@ from lfd_gym import (
     normalise_costs,
 )
 from lfd_gym.assessment.bounds import required_horizon, required_trajectories
+from lfd_gym.confidence import lower_bound, upper_bound
 from lfd_gym.model.criterion import Criterion
 
 
@@ -194,63 +196,74 @@ def test_coverage(case):
         for truncation, seen in (("paper", 1.0), ("rescale", (1 - unseen)[:, None])):
             values = (sums / seen).mean(axis=0)
             errors = np.abs(values - truth)
-            for design in (horizon, None):
-                estimate = CostEstimate(values, sums, unseen, Criterion(mdp.discount), truncation, design)
-                for method in ("hoeffding", "bernstein", "best"):
-                    radius = estimate.radius(0.1, method=method)
-                    covered[truncation, design, method] += (errors <= radius + 1e-12).all()
-                radius = estimate.radius(0.1, simultaneous=False)
-                covered[truncation, design, "alone"] += errors[0] <= radius[0] + 1e-12
+            estimate = CostEstimate(values, sums, unseen, Criterion(mdp.discount), truncation, horizon)
+            covered[truncation, "all"] += (errors <= estimate.radius(0.1) + 1e-12).all()
+            covered[truncation, "alone"] += errors[0] <= estimate.radius(0.1, simultaneous=False)[0] + 1e-12
+        for design in (horizon, None):
+            estimate = CostEstimate(sums.mean(axis=0), sums, unseen, Criterion(mdp.discount), "paper", design)
+            radius = estimate.class_radius(TableCosts(costs, mdp.n_actions, "ball"), 0.1)
+            covered["ball", design] += np.linalg.norm(estimate.values - truth) <= radius
     assert min(covered.values()) >= 900, covered
 
 
 def test_the_radius_is_not_absurdly_wide():
-    """On a fair coin Hoeffding's radius is within 1.6 times the true 90 % quantile of the error; half of it fails."""
+    """On a fair coin the radius is within twice the true 90 % quantile of the error; half of it fails."""
     mdp, costs, m, horizon = cases()["coin, many"]
     rng = np.random.default_rng(0)
     everything = collect(TabularModel.of(mdp), np.ones((2, 1)), 1000 * m, horizon, rng)
     sums = feature_expectations(everything, costs[:, :1], 0.9).trajectory_values.reshape(1000, m)
     errors = np.abs(sums.mean(axis=1))  # the truth is 0
     estimate = feature_expectations(everything.select(range(m)), costs[:, :1], 0.9)
-    tail = 0.9**horizon
-    sampling = estimate.radius(0.1, method="hoeffding")[0] - tail
-    assert sampling <= 1.6 * np.quantile(errors, 0.9)
+    sampling = estimate.radius(0.1)[0] - 0.9**horizon
+    assert sampling <= 2 * np.quantile(errors, 0.9)
     assert (errors <= sampling / 2).mean() < 0.9
 
 
-def test_the_radius_is_the_formula():
+def test_bounds_are_those_of_what_was_seen_less_and_more_what_was_not():
     mdp, costs, m, horizon = cases()["mixing"]
     rng = np.random.default_rng(0)
     demos = collect(TabularModel.of(mdp), np.full((4, 2), 0.5), m, horizon, rng)
     estimate = feature_expectations(demos, costs, 0.9)
-    tail = 0.9**horizon
-    hoeffding = (1 - tail) * math.sqrt(2 * math.log(2 * 3 / 0.09) / m) + tail  # nothing ends: all are cut
-    np.testing.assert_allclose(estimate.radius(0.1, method="hoeffding"), hoeffding)
-    deviation = estimate.trajectory_values.std(axis=0, ddof=1)
-    log = math.log(4 * 3 / 0.09)
-    bernstein = deviation * math.sqrt(2 * log / m) + 7 * (2 - 2 * tail) * log / (3 * (m - 1)) + tail
-    np.testing.assert_allclose(
-        estimate.radius(0.1, method="bernstein"), np.minimum(bernstein, 1 + np.abs(estimate.values))
-    )
-    unknown = dataclasses.replace(demos, horizon=None)
-    free = feature_expectations(unknown, costs, 0.9).radius(0.1, method="hoeffding")
-    np.testing.assert_allclose(free, math.sqrt(2 * math.log(2 * 3 / 0.1) / m) + tail)
+    tail = 0.9**horizon  # nothing ends: all are cut
+    seen = estimate.trajectory_values
+    lower = 2 * lower_bound((seen - tail + 1) / 2, 0.1 / 3) - 1
+    upper = 2 * upper_bound((seen + tail + 1) / 2, 0.1 / 3) - 1
+    np.testing.assert_allclose(estimate.lower(0.1), lower, rtol=1e-12)
+    np.testing.assert_allclose(estimate.upper(0.1), upper, rtol=1e-12)
+    np.testing.assert_allclose(estimate.lower(0.1, simultaneous=False), estimate.lower(0.3), rtol=1e-12)
+    each = estimate.intervals(0.8)
+    np.testing.assert_allclose(each[:, 0], estimate.lower(0.1, simultaneous=False), rtol=1e-12)
+    np.testing.assert_allclose(each[:, 1], estimate.upper(0.1, simultaneous=False), rtol=1e-12)
+    sides = np.maximum(estimate.values - estimate.lower(0.05), estimate.upper(0.05) - estimate.values)
+    np.testing.assert_allclose(estimate.radius(0.1), sides, rtol=1e-12)
+    # How the estimate treats what was not seen moves the estimate, not what is known.
     rescaled = feature_expectations(demos, costs, 0.9, truncation="rescale")
-    np.testing.assert_allclose(
-        rescaled.radius(0.1), estimate.radius(0.1) + np.abs(rescaled.values - estimate.values), rtol=1e-12
-    )
+    np.testing.assert_array_equal(rescaled.lower(0.1), estimate.lower(0.1))
+    np.testing.assert_array_equal(rescaled.upper(0.1), estimate.upper(0.1))
 
 
-def test_best_is_never_much_worse_and_wins_with_many_trajectories():
-    mdp, costs, _, horizon = cases()["mixing"]
+def test_the_radius_of_a_class_is_the_formula():
+    mdp, table, m, horizon = cases()["mixing"]
     rng = np.random.default_rng(0)
-    for m, winner in ((10, "hoeffding"), (20_000, "bernstein")):
-        demos = collect(TabularModel.of(mdp), np.full((4, 2), 0.5), m, horizon, rng)
-        estimate = feature_expectations(demos, costs, 0.9)
-        radii = {method: estimate.radius(0.1, method=method) for method in ("hoeffding", "bernstein", "best")}
-        assert min(("hoeffding", "bernstein"), key=lambda method: radii[method].max()) == winner
-        assert (radii["best"] <= 1.15 * np.minimum(radii["hoeffding"], radii["bernstein"])).all()
-        assert (radii["best"] >= np.minimum(radii["hoeffding"], radii["bernstein"])).all()
+    demos = collect(TabularModel.of(mdp), np.full((4, 2), 0.5), m, horizon, rng)
+    costs = TableCosts(table, 2, Ball(2.0))
+    estimate = feature_expectations(demos, costs, 0.9)
+    norm = np.linalg.norm(table, axis=1).max()
+    assert costs.row_norm == pytest.approx(norm)
+    share = 0.045  # δ = 0.1, a tenth of it for the tail, the rest for two inequalities
+    mcdiarmid = norm * (1 + math.sqrt(2 * math.log(1 / share))) / math.sqrt(m)
+    pairs = estimate.trajectory_values[: m // 2 * 2].reshape(-1, 2, 3)
+    halves = ((pairs[:, 0] - pairs[:, 1]) ** 2).sum(axis=1, keepdims=True) / 2
+    variance = 2 * norm**2 * upper_bound(halves / (2 * norm**2), share / 2)[0]
+    log = math.log(4 / share)
+    bernstein = math.sqrt(2 * variance * log / m) + 4 * norm * log / (3 * m)
+    tail = 0.9**horizon * 1.0  # all are cut: no less is known of the mean
+    expected = 2 * (min(mcdiarmid, bernstein) + norm * tail)
+    np.testing.assert_allclose(estimate.class_radius(costs, 0.1), expected, rtol=1e-9)
+    unknown = feature_expectations(dataclasses.replace(demos, horizon=None), costs, 0.9)
+    assert unknown.class_radius(costs, 0.1) > expected
+    known = CostEstimate.exactly(np.zeros(3), Criterion(0.9), error=0.01)
+    assert known.class_radius(costs, 0.1) == pytest.approx(2 * math.sqrt(3) * 0.01)
 
 
 def test_the_radius_shrinks_with_data_and_grows_with_confidence():
@@ -261,16 +274,7 @@ def test_the_radius_shrinks_with_data_and_grows_with_confidence():
     assert (few.radius(0.01) > few.radius(0.1)).all()
     assert (few.radius(0.1) > few.radius(0.1, simultaneous=False)).all()
     # Most trajectories end: the tail that is left is a fraction of γ^H.
-    assert many.radius(0.1, method="hoeffding").max() < 0.8**horizon
-
-
-def test_the_largest_probability_is_that_of_the_binomial():
-    from lfd_gym.demonstrations.estimation import _largest_probability
-
-    assert _largest_probability(7, 7, 0.1) == 1
-    assert _largest_probability(0, 10, 0.1) == pytest.approx(1 - 0.1**0.1)
-    p = _largest_probability(3, 20, 0.05)
-    assert stats.binom.cdf(3, 20, p) == pytest.approx(0.05)
+    assert many.radius(0.1).max() < 0.8**horizon
 
 
 def test_radius_refuses_nonsense():
@@ -278,14 +282,11 @@ def test_radius_refuses_nonsense():
     for arguments, message in [
         ({"delta": 0.0}, "delta must lie"),
         ({"delta": 1.0}, "delta must lie"),
-        ({"delta": 0.1, "method": "chebyshev"}, "method must be one of"),
     ]:
         with pytest.raises(ValueError, match=message):
             estimate.radius(**arguments)
     one = feature_expectations(two_trajectories().select([0]), COSTS, 0.5)
-    assert np.isfinite(one.radius(0.1)).all()
-    with pytest.raises(ValueError, match="at least 2 trajectories"):
-        one.radius(0.1, method="bernstein")
+    assert (one.radius(0.1) <= 2).all()
 
 
 # -- how much is needed -----------------------------------------------------------------------------------------------
