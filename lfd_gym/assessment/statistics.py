@@ -4,7 +4,9 @@ Scores are (runs, tasks) matrices, higher is better (negate costs, or use the no
 those of Agarwal et al., "Deep reinforcement learning at the edge of the statistical precipice" (2021):
 
 - IQM: the mean of the middle half of all runs × tasks scores;
-- bootstrap: runs are resampled within each task, so that a task never disappears from a resample;
+- bootstrap: runs are resampled within each task, so that a task never disappears from a resample. With a handful of
+  runs it is far too narrow (of 2 or 3 runs, nominal 95 % intervals cover 74 % and 86 %): then Student's interval of the
+  runs is taken, which is wide because so little is known;
 - performance profile: τ ↦ the share of runs × tasks with score > τ;
 - probability of improvement: P(X > Y) + ½ P(X = Y) for a run of each, averaged over tasks.
 """
@@ -16,8 +18,12 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import stdtrit
 
 from lfd_gym.validation import FloatArray, finite_array
+
+#: With fewer runs than this, resampling them says too little.
+_FEWEST_TO_RESAMPLE = 10
 
 
 class Statistic(Protocol):
@@ -30,15 +36,26 @@ class Statistic(Protocol):
 
 @dataclass(frozen=True)
 class Interval:
-    """A point estimate with a confidence interval."""
+    """A point estimate with a confidence interval.
+
+    Attributes
+    ----------
+    value, low, high
+        The estimate, and the ends of the interval; they are infinite if there is but one run.
+    confidence
+        Nominal coverage.
+    n_runs
+        How many runs it rests on.
+    """
 
     value: float
     low: float
     high: float
     confidence: float
+    n_runs: int
 
     def __str__(self) -> str:
-        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}]"
+        return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}] ({self.n_runs} runs)"
 
 
 def interquartile_mean(scores: ArrayLike, *, axis: int | None = None) -> Any:
@@ -59,7 +76,7 @@ def interquartile_mean(scores: ArrayLike, *, axis: int | None = None) -> Any:
     return float(middle) if axis is None else middle
 
 
-def bootstrap_interval(
+def run_interval(
     scores: ArrayLike,
     rng: np.random.Generator,
     *,
@@ -67,7 +84,10 @@ def bootstrap_interval(
     confidence: float = 0.95,
     n_resamples: int = 2000,
 ) -> Interval:
-    """Return a statistic of a (runs, tasks) matrix with its bias-corrected and accelerated bootstrap interval.
+    """Return a statistic of a (runs, tasks) matrix with a confidence interval over runs.
+
+    From ten runs on it is the bias-corrected and accelerated bootstrap interval; with fewer, Student's, of the
+    statistic of each run; with one run nothing is known, and the interval is the whole line.
 
     Parameters
     ----------
@@ -86,7 +106,7 @@ def bootstrap_interval(
     --------
     >>> import numpy as np
     >>> scores = np.random.default_rng(1).normal(size=(20, 3))
-    >>> interval = bootstrap_interval(scores, np.random.default_rng(0))
+    >>> interval = run_interval(scores, np.random.default_rng(0))
     >>> interval.low < interval.value < interval.high
     True
     """
@@ -95,11 +115,16 @@ def bootstrap_interval(
     matrix = _score_matrix("scores", scores)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
-    if len(matrix) < 2:
-        raise ValueError(f"scores must have at least 2 runs for an interval, got {len(matrix)}")
+    n_runs = len(matrix)
     value = float(statistic(matrix, axis=None))
+    if n_runs == 1:
+        return Interval(value, -np.inf, np.inf, confidence, n_runs)
+    if n_runs < _FEWEST_TO_RESAMPLE:
+        spread = np.asarray(statistic(matrix, axis=1)).std(ddof=1)
+        half = float(stdtrit(n_runs - 1, (1 + confidence) / 2) * spread / np.sqrt(n_runs))
+        return Interval(value, value - half, value + half, confidence, n_runs)
     if (matrix == matrix[0]).all():  # every resample is the sample itself
-        return Interval(value, value, value, confidence)
+        return Interval(value, value, value, confidence, n_runs)
 
     def of_resamples(*tasks: FloatArray, axis: int) -> Any:
         return statistic(np.concatenate(tasks, axis=axis), axis=axis)
@@ -114,7 +139,7 @@ def bootstrap_interval(
         random_state=rng,
     )
     bounds = result.confidence_interval
-    return Interval(value, float(bounds.low), float(bounds.high), confidence)
+    return Interval(value, float(bounds.low), float(bounds.high), confidence, n_runs)
 
 
 def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> FloatArray:

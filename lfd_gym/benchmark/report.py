@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from lfd_gym.benchmark import figures
 from lfd_gym.benchmark.policy_maps import policy_maps
 from lfd_gym.benchmark.results import ResultsFolder
-from lfd_gym.benchmark.summary import SummaryRow, samples_of, seconds_of, summarise
+from lfd_gym.benchmark.summary import SummaryRow, interval_text, samples_of, seconds_of, summarise
 from lfd_gym.files import replacing_file
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _SUMMARY_NOTE = (
-    "Score: 0 is the random policy, 1 the expert; IQM is the mean of the middle half of the runs, its interval a "
-    "stratified bootstrap. True gap: expected true cost minus the expert's; below zero is better than the expert. "
+    "Score: 0 is the random policy, 1 the expert; IQM is the mean of the middle half of the runs, its interval "
+    "over that many runs is Student's below ten, else a stratified bootstrap. True gap: expected true cost minus the expert's; below zero is better than the expert. "
     "Distance: the largest excess over the expert in any cost of the class. Samples: environment steps plus draws from "
     "the generative model. Seconds: learning alone, without imports and compilation. Gap, distance, agreement, samples "
     "and seconds are means over runs. Press a heading to sort."
@@ -89,7 +89,7 @@ def _summary(summary: Sequence[SummaryRow]) -> str:
     columns: tuple[tuple[str, str, Callable[[SummaryRow], Any], Callable[[SummaryRow], str]], ...] = (
         ("learner", "text", lambda r: r.learner, lambda r: r.learner),
         ("score (IQM)", "number", lambda r: r.score.value, lambda r: f"{r.score.value:.3f}"),
-        ("95 % interval", "number", lambda r: r.score.low, lambda r: f"{r.score.low:.3f} to {r.score.high:.3f}"),
+        ("95 % interval", "number", lambda r: r.score.value, lambda r: interval_text(r.score)),
         ("true gap", "number", lambda r: r.true_gap, lambda r: f"{r.true_gap:+.4f}"),
         ("distance", "number", lambda r: r.cost_distance, lambda r: f"{r.cost_distance:.4f}"),
         ("agreement", "number", lambda r: r.agreement, lambda r: f"{r.agreement:.1%}"),

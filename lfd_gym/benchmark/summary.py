@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lfd_gym.assessment.statistics import Interval, bootstrap_interval, interquartile_mean
+from lfd_gym.assessment.statistics import Interval, run_interval
 from lfd_gym.benchmark.spec import named_stream
 from lfd_gym.validation import FloatArray
 
@@ -24,8 +24,7 @@ class SummaryRow:
     learner
         Its label.
     score
-        Interquartile mean of the normalised score with its 95 % bootstrap interval; with a single run per task there is
-        no interval, and its ends are the value itself.
+        Interquartile mean of the normalised score with its 95 % interval over runs, see `run_interval`.
     true_gap, cost_distance, agreement, samples, seconds
         Means over runs; samples are environment steps plus generative draws.
     n_runs
@@ -51,15 +50,22 @@ def summarise(rows: Sequence[Row]) -> list[SummaryRow]:
 
 def format_summary(summary: Sequence[SummaryRow]) -> str:
     """Return the summary as a text table."""
-    names = ("learner", "score (IQM)", "95 % interval", "true gap", "samples", "seconds", "runs")
-    lines = ["{:18} {:>11} {:>18} {:>9} {:>12} {:>8} {:>5}".format(*names)]
+    names = ("learner", "score (IQM)", "95 % interval of runs", "true gap", "samples", "seconds", "runs")
+    lines = ["{:18} {:>11} {:>22} {:>9} {:>12} {:>8} {:>5}".format(*names)]
     for entry in summary:
-        interval = f"[{entry.score.low:.3f}, {entry.score.high:.3f}]"
+        interval = interval_text(entry.score)
         lines.append(
-            f"{entry.learner:18} {entry.score.value:11.3f} {interval:>18} {entry.true_gap:+9.4f} "
+            f"{entry.learner:18} {entry.score.value:11.3f} {interval:>22} {entry.true_gap:+9.4f} "
             f"{entry.samples:12,.0f} {entry.seconds:8.2f} {entry.n_runs:5d}"
         )
     return "\n".join(lines)
+
+
+def interval_text(interval: Interval) -> str:
+    """Return the ends of an interval, with the number of runs it rests on; one run has none."""
+    if interval.n_runs == 1:
+        return "one run"
+    return f"[{interval.low:.3f}, {interval.high:.3f}] of {interval.n_runs}"
 
 
 def samples_of(row: Row) -> float:
@@ -90,11 +96,7 @@ def _summary_of(learner: str, rows: Sequence[Row]) -> SummaryRow:
 
 
 def _score_interval(learner: str, rows: Sequence[Row]) -> Interval:
-    scores = _score_matrix(rows)
-    if len(scores) < 2:
-        value = interquartile_mean(scores)
-        return Interval(value, value, value, 0.95)
-    return bootstrap_interval(scores, named_stream(f"bootstrap of {learner}"))
+    return run_interval(_score_matrix(rows), named_stream(f"bootstrap of {learner}"))
 
 
 def _score_matrix(rows: Sequence[Row]) -> FloatArray:

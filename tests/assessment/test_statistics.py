@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from lfd_gym.assessment.statistics import (
-    bootstrap_interval,
     interquartile_mean,
     performance_profile,
     probability_of_improvement,
+    run_interval,
 )
 
 
@@ -51,9 +51,9 @@ def test_probability_of_improvement_is_mann_whitney():
 
 def test_bootstrap_is_seeded_and_stratified():
     scores = np.random.default_rng(3).normal(loc=[0.0, 100.0], size=(12, 2))
-    first = bootstrap_interval(scores, np.random.default_rng(0), statistic=np.mean)
-    again = bootstrap_interval(scores, np.random.default_rng(0), statistic=np.mean)
-    other = bootstrap_interval(scores, np.random.default_rng(1), statistic=np.mean)
+    first = run_interval(scores, np.random.default_rng(0), statistic=np.mean)
+    again = run_interval(scores, np.random.default_rng(0), statistic=np.mean)
+    other = run_interval(scores, np.random.default_rng(1), statistic=np.mean)
     assert first == again
     assert first != other
     assert first.value == scores.mean()
@@ -66,14 +66,35 @@ def test_bootstrap_covers_a_known_mean():
     covered = 0
     for _ in range(200):
         sample = rng.exponential(size=(30, 1))
-        interval = bootstrap_interval(sample, rng, statistic=np.mean, confidence=0.9, n_resamples=300)
+        interval = run_interval(sample, rng, statistic=np.mean, confidence=0.9, n_resamples=300)
         covered += interval.low <= 1.0 <= interval.high
     # 200 draws at coverage 0.9 have standard deviation 0.021; the skew of the exponential costs BCa a little.
     assert 0.82 <= covered / 200 <= 0.97
 
 
-def test_bootstrap_of_equal_runs_is_a_point():
-    interval = bootstrap_interval([[1.0, 2.0]] * 5, np.random.default_rng(0))
+@pytest.mark.parametrize("n_runs", [2, 3, 5, 9, 10])
+def test_intervals_of_few_runs_cover(n_runs):
+    """Of 2 or 3 runs, resampling them covers three of four times, or six of seven, where 95 % are meant."""
+    rng = np.random.default_rng(n_runs)
+    scores = rng.normal(size=(1000, n_runs, 1))
+    n_covered = 0
+    for sample in scores[: 1000 if n_runs < 10 else 200]:
+        interval = run_interval(sample, rng, n_resamples=300)
+        n_covered += interval.low <= 0 <= interval.high
+        assert interval.n_runs == n_runs
+    n = 1000 if n_runs < 10 else 200
+    nominal = 0.95 if n_runs < 10 else 0.88  # from there on it is the bootstrap, which is still a little narrow
+    assert stats.binom.cdf(n_covered, n, nominal) >= 1e-3
+
+
+def test_of_one_run_nothing_is_known():
+    interval = run_interval([[1.0, 2.0]], np.random.default_rng(0))
+    assert (interval.low, interval.value, interval.high, interval.n_runs) == (-np.inf, 1.5, np.inf, 1)
+
+
+@pytest.mark.parametrize("n_runs", [5, 12])
+def test_the_interval_of_equal_runs_is_a_point(n_runs):
+    interval = run_interval([[1.0, 2.0]] * n_runs, np.random.default_rng(0))
     assert (interval.low, interval.value, interval.high) == (1.5, 1.5, 1.5)
 
 
@@ -82,8 +103,7 @@ def test_bootstrap_of_equal_runs_is_a_point():
     [
         (lambda: interquartile_mean([]), "scores must not be empty"),
         (lambda: interquartile_mean([1.0, np.nan]), "scores must be finite"),
-        (lambda: bootstrap_interval([1.0], np.random.default_rng(0)), "at least 2 runs"),
-        (lambda: bootstrap_interval([1.0, 2.0], np.random.default_rng(0), confidence=95), "confidence must lie"),
+        (lambda: run_interval([1.0, 2.0], np.random.default_rng(0), confidence=95), "confidence must lie"),
         (lambda: probability_of_improvement([[1.0, 2.0]], [[1.0]]), "others must have 2 tasks"),
     ],
 )
