@@ -19,6 +19,7 @@ from stable_baselines3 import PPO
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import lfd_gym as lfd
+from lfd_gym.policies.conversion import policy_table
 
 ENV_ID = "lfd_gym/StochasticGridworld-v0"
 N_ENVS = 64
@@ -44,7 +45,7 @@ def main() -> list[Row]:
     def for_imitation(observations: Any, state: Any, starts: Any) -> Any:
         return by_callable(observations), None
 
-    table = lfd.policies.policy_table(network, mdp)
+    table = policy_table(network, mdp)
     cases = (
         ("Stable-Baselines3 policy, model", model, network, network, table, 100.0),
         ("plain callable, model", model, by_callable, for_imitation, expert, 20.0),

@@ -6,6 +6,9 @@ from pathlib import Path
 
 from report_rows import Row, print_rows
 
+#: What is no benchmark, or one of bounds instead of times.
+_NO_TIMES = ("run_all", "report_rows", "reference_mirror_descent", "certificates")
+
 
 def main() -> int:
     """Import each ``benchmarks/<name>.py`` and call its ``main``; names on the command line choose some of them."""
@@ -13,7 +16,7 @@ def main() -> int:
     if {"-h", "--help"} & set(sys.argv[1:]):
         print(f"{__doc__}\nusage: run_all.py [NAME ...], a name being that of a file here, as in planning")
         return 0
-    names = sys.argv[1:] or sorted(p.stem for p in folder.glob("*.py") if p.stem not in ("run_all", "report_rows"))
+    names = sys.argv[1:] or sorted(p.stem for p in folder.glob("*.py") if p.stem not in _NO_TIMES)
     sys.argv = sys.argv[:1]  # the benchmarks read their own flags from the command line
     rows: list[Row] = []
     for name in names:

@@ -28,7 +28,8 @@ Row = dict[str, Any]
 
 _SUMMARY_NOTE = (
     "Score: 0 is the random policy, 1 the expert; IQM is the mean of the middle half of the runs, its interval "
-    "over that many runs is Student's below ten, else a stratified bootstrap. True gap: expected true cost minus the expert's; below zero is better than the expert. "
+    "over that many runs is Student's below ten, else a stratified bootstrap. True gap: expected true cost minus the "
+    "expert's; below zero is better than the expert. "
     "Distance: the largest excess over the expert in any cost of the class. Samples: environment steps plus draws from "
     "the generative model. Seconds: learning alone, without imports and compilation. Gap, distance, agreement, samples "
     "and seconds are means over runs. Press a heading to sort."
