@@ -22,6 +22,7 @@ from lfd_gym.costs.sets import Ball, Box
 from lfd_gym.solvers.highs import Program, solve_with_scipy
 from lfd_gym.solvers.saddle.coherence import coherence, cost_half_range, flow_violation, largest_punishment
 from lfd_gym.solvers.saddle.saddle_point import PointLike, SaddlePointProblem
+from lfd_gym.solvers.saddle.value_radius import fitted_weights
 from lfd_gym.validation import FloatArray, finite_array
 
 _MAX_CUTS = 200
@@ -183,7 +184,9 @@ def nearest_values(problem: SaddlePointProblem, values: ArrayLike) -> Fit:
     domain = problem.value_set
     if psi.is_tabular:
         return _nearest_tabular(domain, target)
-    best = Fit(_half_span(target), 0.0, np.zeros(psi.n_features))
+    # Where Ψ fits in many ways the planes cut slowly, but then the smallest least-squares fit is often in the domain.
+    start = domain.project(fitted_weights(psi, target))
+    best = Fit(_half_span(target - psi.function(start)), 0.0, start)
     lower_bound = 0.0
     cuts: list[FloatArray] = []
     for _ in range(_MAX_CUTS):
