@@ -11,7 +11,13 @@ with step size η satisfies N ε̂ ≤ T₁ + T₂ + T₃, where, each with prob
 
 F(v, b) = bL/3 + √((bL/3)² + 2vL), L = ln(1/δ'), is Freedman's bound of a martingale with total conditional variance v
 and increments at most b; m and r bound the mean and the size of the squared local norms. The true residual exceeds ε̂
-by at most 2‖ρ̂ − ρ‖∞. Where these constants differ from the paper's, and why, is told in docs/paper_slips.md.
+by at most 2‖ρ̂ − ρ‖∞.
+
+The policy's distance to the expert exceeds α* by at most the residual plus ε_approx, by Proposition 4 and, sharpened,
+by Proposition 5: both have the residual with factor one, so the theorem's two parts ask for the same N and m. They
+differ in ε_approx alone: `strong_approximation_error` needs features for values, `coherent_approximation_error` needs
+coherence instead. Where these constants differ from the paper's, and why, is told in docs/paper_slips.md; the proof of
+the sharpened proposition is in docs/theory.md.
 """
 
 from __future__ import annotations
@@ -23,10 +29,6 @@ from lfd_gym.costs.sets import Simplex
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.validation import check_delta, discount_factor
-
-#: Factor of the residual in the bound on the policy: Proposition 4, and Proposition 5 with λ₀ = 0 in Lemma 4's proof.
-STRONG_FACTOR = 1
-COHERENT_FACTOR = 2
 
 
 @dataclass(frozen=True)
@@ -156,9 +158,10 @@ def iterations_for(size: ProblemSize, accuracy: float, delta: float) -> int:
     return high
 
 
-def theorem_1(size: ProblemSize, accuracy: float, delta: float, *, coherent: bool = False) -> Guarantee:
-    """Return what makes ρ_true(π̂) − ρ_true(π_E) ≤ ε + ε_approx + α* with probability ``1 - delta``.
+def theorem_1(size: ProblemSize, accuracy: float, delta: float) -> Guarantee:
+    """Return what makes δ_C(π̂, π_E) ≤ ε + ε_approx + α* with probability ``1 - delta``.
 
+    ε_approx is the total of `strong_approximation_error` at θ̂ or of `coherent_approximation_error`, whichever is less.
     Half of ε and of δ goes to the optimisation, half to the demonstrations: ‖ρ̂ − ρ‖∞ ≤ ε/4, of which ε/8 is for the
     truncation (γ^horizon ≤ ε/8) and ε/8 for chance.
 
@@ -168,9 +171,6 @@ def theorem_1(size: ProblemSize, accuracy: float, delta: float, *, coherent: boo
         Of the problem.
     accuracy, delta
         ε and δ.
-    coherent
-        Under Assumption 1, with ε_approx,w in place of ε_approx,θ: the bound has 2 ε_sad, so everything is computed for
-        ε/2. (The paper has 3 ε_sad but leaves N and m unchanged.)
 
     Examples
     --------
@@ -180,35 +180,25 @@ def theorem_1(size: ProblemSize, accuracy: float, delta: float, *, coherent: boo
     (61265002, 64963, 7)
     """
     check_delta(delta)
-    residual = accuracy / (COHERENT_FACTOR if coherent else STRONG_FACTOR)
-    n_iterations = iterations_for(size, residual / 2, delta / 2)
+    n_iterations = iterations_for(size, accuracy / 2, delta / 2)
     return Guarantee(
         n_iterations=n_iterations,
         step_size=paper_step_size(size, n_iterations),
-        n_trajectories=required_trajectories(residual / 4, size.n_costs, delta / 2),
-        horizon=required_horizon(residual / 4, size.discount),
+        n_trajectories=required_trajectories(accuracy / 4, size.n_costs, delta / 2),
+        horizon=required_horizon(accuracy / 4, size.discount),
         accuracy=accuracy,
         delta=delta,
     )
 
 
-def accuracy_after(
-    size: ProblemSize,
-    n_iterations: int,
-    n_trajectories: int,
-    horizon: int,
-    delta: float,
-    *,
-    coherent: bool = False,
-) -> float:
+def accuracy_after(size: ProblemSize, n_iterations: int, n_trajectories: int, horizon: int, delta: float) -> float:
     """Return the ε of Theorem 1 after so many iterations and demonstrations: the other way round."""
     check_delta(delta)
     _check_count("n_trajectories", n_trajectories)
     _check_count("horizon", horizon)
     chance = sqrt(2 * log(4 * size.n_costs / delta) / n_trajectories)
     expert_error = chance + size.discount**horizon
-    residual = residual_bound(size, n_iterations, delta / 2) + 2 * expert_error
-    return (COHERENT_FACTOR if coherent else STRONG_FACTOR) * residual
+    return residual_bound(size, n_iterations, delta / 2) + 2 * expert_error
 
 
 def required_trajectories(accuracy: float, n_features: int, delta: float) -> int:

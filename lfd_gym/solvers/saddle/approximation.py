@@ -1,5 +1,7 @@
 """How well the features can express what they should: the approximation terms of Propositions 4 and 5.
 
+The propositions, as they are used here, and their proofs are in docs/theory.md. What has to be computed:
+
 - ``nearest_occupancy``: min over θ of ‖Φθ − μ‖₁;
 - ``nearest_values``: min over λ in Λ and constants k of ‖Ψλ + k − V‖∞. The paper has k = 0; the constant is free
   because it does not change the Lagrangian (⟨T_γ μ − ν₀, 1⟩ = 0), and the propositions hold with it.
@@ -9,7 +11,7 @@ Both return feasible weights, so the error they report is attained: never too sm
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
@@ -18,7 +20,9 @@ from numpy.typing import ArrayLike
 
 from lfd_gym.costs.sets import Ball, Box
 from lfd_gym.solvers.highs import Program, solve_with_scipy
+from lfd_gym.solvers.saddle.coherence import coherence, cost_half_range, flow_violation, largest_punishment
 from lfd_gym.solvers.saddle.saddle_point import PointLike, SaddlePointProblem
+from lfd_gym.solvers.saddle.value_radius import fitted_weights
 from lfd_gym.validation import FloatArray, finite_array
 
 _MAX_CUTS = 200
@@ -46,12 +50,16 @@ class Fit:
 
 @dataclass(frozen=True)
 class ApproximationError:
-    """The two terms of ε_approx, each a distance times a factor.
+    """The two terms of ε_approx, each an error times a factor.
 
     Attributes
     ----------
-    occupancy_error, value_error
-        min_θ'‖μ_θ' − μ‖₁ and the sup-norm distance of the value functions.
+    occupancy_error
+        min_θ'‖μ_θ' − μ‖₁.
+    value_error
+        By how much, for each unit of violated flow, the values of π_θ exceed what the u_λ can express: at most their
+        distance in the sup norm (Proposition 4), at most R − κ_θ (Proposition 5, see `coherence`). Negative where the
+        residual counts a violated flow for more than it can cost.
     occupancy_factor, value_factor
         What multiplies them. The propositions' factors hold for every (θ, λ, w); those of a given point are smaller.
     """
@@ -88,42 +96,50 @@ def strong_approximation_error(
     )
 
 
+def coherent_approximation_error(problem: SaddlePointProblem, apprentice_occupancy: ArrayLike) -> ApproximationError:
+    """ε_approx of Proposition 5, sharpened: min‖μ_θ' − μ_A‖₁, and what coherence lacks at the worst θ.
+
+    No value function has to be expressed: where `coherence` holds, the second term is zero. With the expert's occupancy
+    in place of the apprentice's it is ε_approx of Corollary 4. For small problems, see `coherence`.
+    """
+    return ApproximationError(
+        occupancy_error=nearest_occupancy(problem, apprentice_occupancy).error,
+        value_error=coherence(problem).shortfall,
+        occupancy_factor=problem.occupancy_shift,
+        value_factor=2 / (1 - problem.discount),
+    )
+
+
 def point_approximation_error(
     problem: SaddlePointProblem, point: PointLike, apprentice_occupancy: ArrayLike, expert: ArrayLike | None = None
 ) -> ApproximationError:
-    """ε_approx,θ with the factors of this very point, as its proof has them before they are bounded.
+    """Return the terms of Propositions 4 and 5 at this very point, as their proofs have them before bounding them.
 
     The occupancy term's factor is half the span of c_w − T*u_λ (two distributions differ by a vector that sums to
-    zero), the value term's is ‖T_γ μ_θ − ν₀‖₁.
+    zero), the value term's is ‖r‖₁, r = ν₀ − T_γ μ_θ. The value error is the smaller of the two propositions'.
     """
     mdp, costs = problem.known_model()
     theta, lam, w = point
     advantages = costs @ np.asarray(w) - mdp.bellman_adjoint(problem.values(lam)).ravel()
-    violation = mdp.bellman_flow(problem.occupancy(theta)) - mdp.initial_distribution
-    return replace(
-        strong_approximation_error(problem, theta, apprentice_occupancy, expert),
+    violation = flow_violation(problem, theta)
+    return ApproximationError(
+        occupancy_error=nearest_occupancy(problem, apprentice_occupancy).error,
+        value_error=_value_error(problem, theta, violation, expert),
         occupancy_factor=float(np.ptp(advantages)) / 2,
         value_factor=float(np.abs(violation).sum()),
     )
 
 
-def weak_approximation_error(
-    problem: SaddlePointProblem, apprentice_occupancy: ArrayLike, dual_values: ArrayLike, dual_value_weights: ArrayLike
-) -> ApproximationError:
-    """ε_approx,w of Proposition 5 for ``dual_values`` V*_{w_A} and λ*, ``dual_value_weights``, a dual optimiser.
-
-    The factor of the value term is 2/(1−γ), half the paper's: choosing λ₀ = 0 in the proof of Lemma 4 saves one of its
-    two terms ‖T_γ μ_θ − ν₀‖₁, so that 2 ε_sad + ε_approx,w bounds the gap instead of 3 ε_sad plus twice the value term.
-    Values are compared up to a constant, as λ* is only determined up to one where Ψ can express constants.
-    """
-    target = finite_array("dual_values", dual_values, (None,))
-    approximation = problem.values(finite_array("dual_value_weights", dual_value_weights, (problem.n_value_features,)))
-    return ApproximationError(
-        occupancy_error=nearest_occupancy(problem, apprentice_occupancy).error,
-        value_error=_half_span(target - approximation),
-        occupancy_factor=problem.occupancy_shift,
-        value_factor=2 / (1 - problem.discount),
-    )
+def _value_error(
+    problem: SaddlePointProblem, theta: ArrayLike, violation: FloatArray, expert: ArrayLike | None
+) -> float:
+    size = float(np.abs(violation).sum())
+    if size == 0:
+        return 0.0  # whatever it is, its factor is zero
+    incoherence = cost_half_range(problem) - largest_punishment(problem, violation) / size  # R − κ_θ
+    if incoherence <= 0:
+        return incoherence  # no distance is less
+    return min(incoherence, nearest_values(problem, _worst_values(problem, problem.policy(theta), expert)).error)
 
 
 def _worst_values(problem: SaddlePointProblem, policy: FloatArray, expert: ArrayLike | None) -> FloatArray:
@@ -168,7 +184,9 @@ def nearest_values(problem: SaddlePointProblem, values: ArrayLike) -> Fit:
     domain = problem.value_set
     if psi.is_tabular:
         return _nearest_tabular(domain, target)
-    best = Fit(_half_span(target), 0.0, np.zeros(psi.n_features))
+    # Where Ψ fits in many ways the planes cut slowly, but then the smallest least-squares fit is often in the domain.
+    start = domain.project(fitted_weights(psi, target))
+    best = Fit(_half_span(target - psi.function(start)), 0.0, start)
     lower_bound = 0.0
     cuts: list[FloatArray] = []
     for _ in range(_MAX_CUTS):

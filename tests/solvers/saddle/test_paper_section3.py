@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from strategies import mdps_with_costs, random_policy
+from strategies import finite_mdps, mdps_with_costs, random_policy
 
 import lfd_gym as lfd
 from lfd_gym import FiniteMDP
@@ -82,6 +82,30 @@ def optimal_expert(mdp, costs, rng):
     tied = advantages < 1e-9
     policy = tied * rng.random(tied.shape)
     return policy / policy.sum(axis=1, keepdims=True), weights
+
+
+@settings(max_examples=60, deadline=None)
+@given(finite_mdps(), seeds)
+def test_proposition_1_occupancies_are_the_distributions_that_keep_the_flow(mdp, seed):
+    """𝔉 = {μ_π}: every μ_π is in it, and every μ in it is μ_{π_μ}. Points of 𝔉 come from linear programs, not from π.
+
+    The mixture of two vertices is a point that no deterministic policy has.
+    """
+    rng = np.random.default_rng(seed)
+    flow = adjoint_matrix(mdp).T
+    occupancy = mdp.occupancy(random_policy(mdp, rng)).ravel()
+    assert occupancy.min() >= 0
+    np.testing.assert_allclose(flow @ occupancy, mdp.initial_distribution, atol=1e-9)
+    vertices = []
+    for _ in range(2):
+        cost = rng.uniform(-1, 1, occupancy.size)
+        result = linprog(cost, A_eq=flow, b_eq=mdp.initial_distribution, bounds=(0, None), options=TIGHT)
+        assert result.status == 0
+        vertices.append(np.maximum(result.x, 0))
+    for feasible in (*vertices, 0.3 * vertices[0] + 0.7 * vertices[1]):
+        table = feasible.reshape(mdp.n_states, mdp.n_actions)
+        np.testing.assert_allclose(table.sum(), 1, atol=1e-8)
+        np.testing.assert_allclose(mdp.occupancy(policy_from_occupancy(table)), table, atol=1e-7)
 
 
 @settings(max_examples=60, deadline=None)
@@ -188,6 +212,73 @@ def test_corollary_1_an_optimal_expert_with_its_true_cost_is_a_saddle_point(prob
     assert lower == pytest.approx(0, abs=1e-9)
 
 
+@settings(max_examples=60, deadline=None)
+@given(mdps_with_costs(full_support=True), seeds)
+def test_corollary_1_what_holds_of_every_saddle_point(problem, seed):
+    """π_{μ_A} is optimal for (LfD) and for c_{w_A}, and u_A = V* + k, wherever in the box ‖u‖∞ ≤ 1 the LP puts u_A.
+
+    The saddle points are those of the box itself, from linear programs over it, not those of (P) and (D).
+    """
+    mdp, costs = problem
+    rho = expectations(mdp, costs, random_policy(mdp, np.random.default_rng(seed)))
+    alpha, _, _ = dual_optimum(mdp, costs, rho)
+    upper, occupancy = boxed_primal(mdp, costs, rho)
+    lower, values, weights = boxed_dual(mdp, costs, rho)
+    assert upper == pytest.approx(alpha, abs=1e-7)
+    assert lower == pytest.approx(alpha, abs=1e-7)
+    policy = policy_from_occupancy(np.maximum(occupancy, 0))
+    excess = expectations(mdp, costs, policy) - rho
+    assert excess.max() <= alpha + 1e-6
+    optimal = mdp.plan(costs @ weights, 1e-12).values
+    assert mdp.expected_cost(policy, costs @ weights) <= mdp.initial_distribution @ optimal + 1e-6
+    differences = optimal - values
+    constant = mdp.initial_distribution @ differences
+    assert mdp.initial_distribution @ np.abs(differences - constant) <= 1e-6
+    # Only values that reach both ends of the box let μ_A leave 𝔉: with R < 1 the flow holds.
+    half_range = np.ptp(costs, axis=0).max() / 2
+    flow_error = np.abs(mdp.initial_distribution - mdp.bellman_flow(occupancy)).sum()
+    assert (1 - half_range) * flow_error <= 1e-6
+
+
+def boxed_dual(mdp, costs, rho):
+    """max over ‖u‖∞ ≤ 1 and w of min over distributions of L: t + ⟨ν₀, u⟩ − ⟨w, ρ⟩ with t ≤ c_w − T*u."""
+    n_states, n_costs = mdp.n_states, costs.shape[1]
+    result = linprog(
+        np.concatenate([-mdp.initial_distribution, rho, [-1.0]]),
+        A_ub=np.hstack([adjoint_matrix(mdp), -costs, np.ones((len(costs), 1))]),
+        b_ub=np.zeros(len(costs)),
+        A_eq=np.concatenate([np.zeros(n_states), np.ones(n_costs), [0.0]])[None],
+        b_eq=[1.0],
+        bounds=[(-1, 1)] * n_states + [(0, None)] * n_costs + [(None, None)],
+        options=TIGHT,
+    )
+    assert result.status == 0
+    return -result.fun, result.x[:n_states], result.x[n_states:-1]
+
+
+def boxed_primal(mdp, costs, rho):
+    """min over distributions μ of max_i ⟨μ, c_i⟩ − ρ_i + ‖ν₀ − Tμ‖₁, which is the maximum of L over ‖u‖∞ ≤ 1 and w."""
+    n_pairs, n_costs = costs.shape
+    n_states = mdp.n_states
+    flow = adjoint_matrix(mdp).T
+    result = linprog(
+        np.concatenate([np.zeros(n_pairs), np.ones(2 * n_states), [1.0]]),
+        A_ub=np.hstack([costs.T, np.zeros((n_costs, 2 * n_states)), -np.ones((n_costs, 1))]),
+        b_ub=rho,
+        A_eq=np.vstack(
+            [
+                np.hstack([flow, np.eye(n_states), -np.eye(n_states), np.zeros((n_states, 1))]),
+                np.concatenate([np.ones(n_pairs), np.zeros(2 * n_states + 1)])[None],
+            ]
+        ),
+        b_eq=np.append(mdp.initial_distribution, 1.0),
+        bounds=[(0, None)] * (n_pairs + 2 * n_states) + [(None, None)],
+        options=TIGHT,
+    )
+    assert result.status == 0
+    return result.fun, result.x[:n_pairs].reshape(n_states, mdp.n_actions)
+
+
 def test_corollary_1_leaves_a_constant_of_the_values_open():
     """As printed, a saddle point over the simplex of μ has u_A = V*; but the Lagrangian does not see a constant.
 
@@ -206,6 +297,9 @@ def test_corollary_1_leaves_a_constant_of_the_values_open():
         values = rng.uniform(-1, 1, 2)
         assert lagrangian(mdp, costs, rho, exact.occupancy, values, np.ones(1)) < 1e-9
     assert np.abs(shifted - mdp.plan(costs[:, 0]).values).max() > 0.4
+    # So "if and only if (u_A, w_A) is optimal for (D)" fails: shifted up it is not feasible, shifted down not optimal.
+    assert (costs[:, 0] - adjoint_matrix(mdp) @ shifted).min() < -0.4
+    assert mdp.initial_distribution @ (exact.values - 0.5) - rho[0] < exact.apprentice_value - 0.4
 
 
 def test_corollary_1_needs_values_inside_the_box():
@@ -229,3 +323,6 @@ def test_corollary_1_needs_values_inside_the_box():
     assert best_response(1.0) == pytest.approx(at_point, abs=1e-12)  # a saddle point, but Tμ ≠ ν₀
     assert np.abs(costs[:, 0] - adjoint_matrix(mdp) @ values).max() < 1e-12
     assert best_response(1.1) > at_point + 0.05
+    # So "if and only if (μ_A, α*) is optimal for (P)" fails: μ_A is not feasible. Its policy is optimal all the same.
+    assert np.abs(mdp.initial_distribution - mdp.bellman_flow(everything_cheap)).sum() == pytest.approx(1)
+    assert expectations(mdp, costs, policy_from_occupancy(everything_cheap)) == pytest.approx(rho)
