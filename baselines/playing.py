@@ -120,9 +120,16 @@ def training_envs(task: Task, n_envs: int, rng: np.random.Generator) -> VecEnv:
     spec: Any = getattr(task.env, "spec", None)
     if spec is None:
         raise ValueError("env must have been made by gymnasium.make, so that copies of it can be made")
-    venv = DummyVecEnv([lambda: RolloutInfoWrapper(spec.make()) for _ in range(n_envs)])
+    venv = DummyVecEnv([lambda: RolloutInfoWrapper(_flat(spec.make())) for _ in range(n_envs)])
     venv.seed(int(rng.integers(2**31)))
     return venv
+
+
+def _flat(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """Show `Dict` and `Tuple` observations as the demonstrations have them."""
+    nested = isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple)
+    wrappers: Any = gym.wrappers  # which does not say that it exports them
+    return wrappers.FlattenObservation(env) if nested else env
 
 
 def padded_demonstrations(task: Task, rng: np.random.Generator) -> Demonstrations:

@@ -149,3 +149,14 @@ def test_the_return_is_the_environments_own():
     assert found.normalised_score == pytest.approx(
         (found.episode_return - found.random_return) / (found.expert_return - found.random_return)
     )
+
+
+@pytest.mark.parametrize("name", ["dict", "rescaled pendulum"])
+def test_gail_plays_in_the_environment_as_it_is_given(name):
+    env = ENVIRONMENTS[name][0]()
+    rng = np.random.default_rng(3)
+    demos = lfd.collect(env, UniformPolicy(lfd.Task(env, discount=0.9).action_space), 2, 30, rng)
+    gail = lfd.baselines.make_learner("gail", n_envs=2, n_steps=32, batch_size=32)
+    learned = lfd.learn(lfd.Task(env, demos, discount=0.9), gail, rng=rng, budget=64)
+    assert learned.resources.env_steps == 64
+    assert lfd.collect(env, learned.policy, 2, 20, rng).n_transitions > 0
