@@ -21,8 +21,10 @@ test: .venv/.installed  ## set up and run all tests
 test-core: .venv-core/.installed  ## the core's tests, on the newest Gymnasium and without torch
 	$(CORE)/python -m pytest -n 2 -m "not slow" --ignore-glob="*_full.py" $(PYTEST_ARGS)
 
-test-newest: .venv-newest/.installed  ## trainer and learners on the newest Gymnasium and Stable-Baselines3
-	$(NEWEST)/python -m pytest -n 2 tests/baselines/test_learners_full.py tests/training/test_trainer_full.py $(PYTEST_ARGS)
+test-newest: .venv-newest/.installed  ## what needs extras on the newest Gymnasium and Stable-Baselines3
+	$(NEWEST)/python -m pytest -n 2 -m "not slow" tests/test_every_environment_full.py tests/envs/*_full.py \
+		tests/policies/*_full.py tests/demonstrations/test_episodes_full.py tests/costs/test_recovered_full.py \
+		tests/baselines/test_learners_full.py tests/training/test_trainer_full.py $(PYTEST_ARGS)
 
 test-slow: .venv/.installed  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
@@ -59,7 +61,7 @@ clean:  ## remove the virtual environments and everything built
 .venv-newest/.installed: pyproject.toml
 	$(PYTHON) -m venv .venv-newest
 	$(NEWEST)/python -m pip install --quiet --upgrade pip
-	$(NEWEST)/python -m pip install --quiet --editable ".[test]" "gymnasium>=1.4" "stable-baselines3>=2.9" torch==2.13.0 \
-		datasets huggingface-sb3 jsonpickle seals tensorboard
+	$(NEWEST)/python -m pip install --quiet --editable ".[test,box2d,mujoco]" "gymnasium>=1.4" "stable-baselines3>=2.9" \
+		torch==2.13.0 datasets huggingface-sb3 jsonpickle seals tensorboard
 	$(NEWEST)/python -m pip install --quiet --no-deps imitation==1.0.1
 	@touch $@
