@@ -33,6 +33,7 @@ from lfd_gym.demonstrations.environments import (
 )
 from lfd_gym.envs.tabular import FiniteEnv
 from lfd_gym.envs.vector import RESETS_IN_SAME_STEP, FiniteVectorEnv
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.spaces import array_space, from_array, to_array
 from lfd_gym.validation import IntArray
 
@@ -175,9 +176,7 @@ def side_by_side(source: Any, n_envs: int | None, n_episodes: int) -> Iterator[S
             "source must be a Gymnasium environment, a vector environment of Gymnasium or a VecEnv of "
             f"Stable-Baselines3, got {type(source).__name__}"
         )
-    spec = source.spec
-    plain = spec is not None and not spec.additional_wrappers and source.render_mode != "human"
-    if plain and isinstance(source.unwrapped, FiniteEnv):
+    if isinstance(source.unwrapped, FiniteEnv) and _is_plain(source):
         n_copies = min(n_episodes, _MOST_FINITE_COPIES) if n_envs is None else n_envs
         yield GymnasiumVector(FiniteVectorEnv(source.unwrapped, n_copies, time_limit(source)))
     elif n_envs in (None, 1):
@@ -188,6 +187,16 @@ def side_by_side(source: Any, n_envs: int | None, n_episodes: int) -> Iterator[S
             yield GymnasiumVector(envs)
         finally:
             envs.close()
+
+
+def _is_plain(env: gym.Env[Any, Any]) -> bool:
+    """Whether a finite ``env`` steps by its table, wrapped by nothing but `gymnasium.make`, and nobody watches.
+
+    The spec alone does not tell: subclasses of the wrappers of `gymnasium.make` are not listed in it.
+    """
+    spec = env.spec
+    listed = spec is None or spec.additional_wrappers
+    return not listed and env.render_mode != "human" and FiniteDynamics.known_of(env)
 
 
 def _copies(env: gym.Env[Any, Any], n_envs: int) -> Any:

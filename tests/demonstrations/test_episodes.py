@@ -255,6 +255,23 @@ def test_wrappers_are_played_as_given():
             collect(turned, lean, 2, rng=np.random.default_rng(0), n_envs=2)
 
 
+@pytest.mark.parametrize("kind", [gym.wrappers.TimeLimit, gym.wrappers.OrderEnforcing, gym.wrappers.PassiveEnvChecker])
+def test_subclasses_of_the_usual_wrappers_are_played_as_given(kind):
+    """The spec does not list them, since those of `gymnasium.make` are not listed either."""
+
+    class AlwaysFirst(kind):
+        def step(self, action):
+            return super().step(0)
+
+    env = AlwaysFirst(
+        gym.make("lfd_gym/StochasticGridworld-v0", size=4, intended_probability=1.0, max_episode_steps=9),
+        *([9] if kind is gym.wrappers.TimeLimit else []),
+    )
+    shown = [collect(env, lambda seen, a=a: np.full(len(seen), a), 5, 9, np.random.default_rng(0)) for a in range(4)]
+    for demos in shown[1:]:
+        np.testing.assert_array_equal(demos.observations, shown[0].observations)
+
+
 def test_limits():
     limited = gym.wrappers.TimeLimit
     assert time_limit(gym.make("CartPole-v1")) == 500
