@@ -165,7 +165,16 @@ class StableBaselinesVector(SideBySide):
 
 @contextmanager
 def side_by_side(source: Any, n_envs: int | None, n_episodes: int) -> Iterator[SideBySide]:
-    """Yield ``source`` behind the one interface: itself, or ``n_envs`` copies, which are closed afterwards."""
+    """Yield ``source`` behind the one interface: itself, or ``n_envs`` copies, which are closed afterwards.
+
+    Running statistics, by which wrappers normalise, are held meanwhile: else every episode would be one of another
+    environment, and the same seed would not give the same episodes.
+    """
+    with _held_statistics(source):
+        yield from _side_by_side(source, n_envs, n_episodes)
+
+
+def _side_by_side(source: Any, n_envs: int | None, n_episodes: int) -> Iterator[SideBySide]:
     if is_gymnasium_vector(source) or is_stable_baselines_vector(source):
         if n_envs is not None:
             raise ValueError(f"n_envs is for single environments; {source} has {source.num_envs} already")
@@ -187,6 +196,36 @@ def side_by_side(source: Any, n_envs: int | None, n_episodes: int) -> Iterator[S
             yield GymnasiumVector(envs)
         finally:
             envs.close()
+
+
+@contextmanager
+def _held_statistics(source: Any) -> Iterator[None]:
+    """Have the running statistics of wrappers not run on, as far as they are in this process."""
+    held = []
+    for layer in _layers(source):
+        for name in ("obs_rms", "return_rms", "ret_rms"):  # as Gymnasium and Stable-Baselines3 call them
+            running = vars(layer).get(name)
+            if running is not None:
+                fixed = copy.deepcopy(running)
+                for part in fixed.values() if isinstance(fixed, dict) else (fixed,):  # one for each key, or one
+                    part.update = lambda *args: None
+                setattr(layer, name, fixed)
+                held.append((layer, name, running))
+    try:
+        yield
+    finally:
+        for layer, name, running in held:
+            setattr(layer, name, running)
+
+
+def _layers(source: Any) -> Iterator[Any]:
+    """Yield an environment, all that its wrappers wrap, and the members of a vector environment."""
+    while hasattr(source, "__dict__"):
+        yield source
+        inner = vars(source)
+        for member in inner.get("envs", ()):
+            yield from _layers(member)
+        source = inner.get("env", inner.get("venv"))
 
 
 def _is_plain(env: gym.Env[Any, Any]) -> bool:

@@ -358,3 +358,32 @@ def test_initial_states_are_recorded_where_observations_do_not_tell_them():
     grid = as_generative_model(gym.make("lfd_gym/StochasticGridworld-v0", size=3))
     for policy in (np.full((9, 4), 0.25), lambda seen: np.zeros(len(seen), dtype=int)):
         assert collect(grid, policy, 3, 4, np.random.default_rng(0)).initial_states is None
+
+
+NORMALISED = {
+    "single": lambda: gym.wrappers.NormalizeReward(gym.wrappers.NormalizeObservation(gym.make("CartPole-v1"))),
+    "inside a vector": lambda: gym.vector.SyncVectorEnv(
+        [lambda: gym.wrappers.NormalizeObservation(gym.make("CartPole-v1"))] * 2
+    ),
+}
+if not OLD_GYMNASIUM:
+    NORMALISED["around a vector"] = lambda: gym.wrappers.vector.NormalizeObservation(
+        gym.make_vec("CartPole-v1", 2, **SYNC)
+    )
+
+
+@pytest.mark.parametrize("make", NORMALISED.values(), ids=NORMALISED)
+def test_running_statistics_are_held_while_episodes_are_played(make):
+    env = make()
+    env.reset(seed=0)
+    for _ in range(30):  # they have run on for a while
+        env.action_space.seed(0)
+        env.step(env.action_space.sample())
+    first, second = (collect(env, lean, 4, 20, np.random.default_rng(0)) for _ in range(2))
+    assert first == second
+    inner = env.envs[0] if isinstance(env, gym.vector.SyncVectorEnv) else env
+    while not hasattr(inner, "obs_rms"):
+        inner = inner.env
+    before = inner.obs_rms.mean.copy()
+    env.reset(seed=1)
+    assert (inner.obs_rms.mean != before).any()  # and run on afterwards
