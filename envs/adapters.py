@@ -10,7 +10,7 @@ from lfd_gym.envs.classic_control import CLASSIC_CONTROL, ClassicControlModel
 from lfd_gym.envs.mujoco import MujocoModel
 from lfd_gym.envs.seals import ResettableModel
 from lfd_gym.envs.wrapped import WrappedModel
-from lfd_gym.model.dynamics import FiniteDynamics
+from lfd_gym.model.dynamics import FiniteDynamics, changed_method
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.model.wrappers import peel
@@ -76,6 +76,8 @@ def _model_within(source: Any, env: Any) -> GenerativeModel:
         )
     if isinstance(env, gym.Env) and FiniteDynamics.known_of(env):
         return TabularModel.of(FiniteDynamics.from_env(env))
+    if isinstance(env, gym.Env) and changed_method(env) is not None:
+        FiniteDynamics.from_env(env)  # says why its table is not used
     if isinstance(env, CLASSIC_CONTROL):
         return ClassicControlModel(env)
     if _offers(env, *ResettableModel.METHODS):

@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.wrappers import TimeLimit  # type: ignore[attr-defined]
 from numpy.typing import ArrayLike, NDArray
 
-from lfd_gym.envs.simulator import absorbing_element, batch_of, flat, flat_space, unflat, with_absorbing
-from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.envs.simulator import (
+    SimulatorModel,
+    absorbing_element,
+    batch_of,
+    borrowed,
+    flat,
+    flat_space,
+    unflat,
+    with_absorbing,
+)
+from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.wrappers import OF_ACTIONS, OF_OBSERVATIONS, shows_one_hot
 
 _PROBES = 4
@@ -113,17 +124,20 @@ class WrappedModel:
         return np.asarray(batch.argmax(axis=1) + self._seen_within.start)  # type: ignore[attr-defined]
 
     def _check_transforms(self) -> None:
-        """Refuse functions of observations that remember or draw, or that change their argument."""
+        """Refuse functions of observations that remember, draw or look elsewhere, or that change their argument."""
         seen = self._probes() if any(map(_transforms, self._of_observations)) else []
         for wrapper in self._of_observations:
             given = copy.deepcopy(seen)
-            shown = [copy.deepcopy(wrapper.observation(element)) for element in given]
-            again = [copy.deepcopy(wrapper.observation(element)) for element in reversed(given)][::-1]
+            with self._somewhere(seed=0):
+                shown = [copy.deepcopy(wrapper.observation(element)) for element in given]
+            with self._somewhere(seed=1):
+                again = [copy.deepcopy(wrapper.observation(element)) for element in reversed(given)][::-1]
             same = _same(wrapper.observation_space, shown, again) and _same(wrapper.env.observation_space, seen, given)
             if _transforms(wrapper) and not same:
                 raise TypeError(
                     f"{self.env} is wrapped in `TransformObservation`, whose function does not give the same twice on "
-                    "the same observation, or changes its argument, so only episodes can be played in it"
+                    "the same observation, looks at more than that, or changes its argument, so only episodes can be "
+                    "played in it"
                 )
             if any(not _fits(wrapper.observation_space, element) for element in shown):
                 raise TypeError(
@@ -131,6 +145,27 @@ class WrappedModel:
                     f"observation_space {wrapper.observation_space}: give the space that it leads to"
                 )
             seen = shown
+
+    @contextmanager
+    def _somewhere(self, seed: int) -> Iterator[None]:
+        """Put the environment into another state, and its time limits to another time, for as long as this lasts.
+
+        A function that looks at them, beside the observation, then gives something else.
+        """
+        stream, env = np.random.default_rng(seed), self.env.unwrapped
+        if not isinstance(self.model, SimulatorModel | TabularModel):  # it need not be an environment that can be reset
+            yield
+            return
+        limits = [(wrapper, wrapper._elapsed_steps) for wrapper in _time_limits(self.env)]
+        with self.model._borrow(stream) if isinstance(self.model, SimulatorModel) else borrowed(env, stream):
+            try:
+                env.reset()
+                for wrapper, _ in limits:
+                    wrapper._elapsed_steps = seed
+                yield
+            finally:
+                for wrapper, elapsed in limits:
+                    wrapper._elapsed_steps = elapsed
 
     def _probes(self) -> list[Any]:
         rng = np.random.default_rng(0)
@@ -144,6 +179,14 @@ class WrappedModel:
         all_states = np.concatenate(visited)
         alive = all_states[~self.model.is_absorbing(all_states)]
         return [unflat(self._seen_within, seen) for seen in self.model.observe(alive)]
+
+
+def _time_limits(env: Any) -> list[Any]:
+    found = []
+    while isinstance(env, gym.Wrapper):
+        found += [env] if isinstance(env, TimeLimit) else []
+        env = env.env
+    return found
 
 
 def _transforms(wrapper: Any) -> bool:

@@ -49,6 +49,8 @@ def learn(
     TablePolicy(n_states=25, n_actions=4)
     """
     check_generator("rng", rng)
+    if not isinstance(task, Task):
+        raise TypeError(f"task must be a lfd_gym.Task(env, demonstrations, discount=...), got {type(task).__name__}")
     reason = ""
     if learner is None:
         learner, reason = best_learner(task)

@@ -12,6 +12,7 @@ Each implies those below it, and each is said of the environment as it was given
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
@@ -47,8 +48,9 @@ from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.dynamics import FiniteDynamics
-from lfd_gym.model.generative_model import GenerativeModel, TabularModel
+from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator
 from lfd_gym.model.mdp import FiniteMDP
+from lfd_gym.model.wrappers import OF_OBSERVATIONS, peel
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.policies.mixtures import MixturePolicy
 from lfd_gym.validation import FloatArray, finite_array
@@ -135,6 +137,11 @@ class Task:
         if known is not None and discount != known:
             raise ValueError(f"discount must be that of the mdp, {known}, got {discount}")
         self._set("discount", discount)
+        if not (self.env is None or isinstance(self.env, FiniteMDP | GenerativeModel) or is_environment(self.env)):
+            raise TypeError(
+                "env must be a Gymnasium environment, as gymnasium.make makes from a name, a vector environment of "
+                f"Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got {self.env!r}"
+            )
         if self.env is None and self.demonstrations is None:
             raise ValueError("demonstrations must be given where there is no env")
         if self.demonstrations is not None:
@@ -192,9 +199,17 @@ class Task:
         finite = self.dynamics is not None or isinstance(self._simulator, TabularModel)
         if own is not None or finite or self.demonstrations is None:
             return own
-        angles = getattr(getattr(self.env, "unwrapped", None), "observation_angles", ())
         with_actions = self.demonstrations.actions is not None
-        return FourierCosts.from_demonstrations(self.demonstrations, actions=with_actions, angles=angles)
+        return FourierCosts.from_demonstrations(self.demonstrations, actions=with_actions, angles=self._angles)
+
+    @property
+    def _angles(self) -> Sequence[int]:
+        """Which entries of the observations are angles, where the environment says so and no wrapper changes them."""
+        effective, within = peel(self.env)
+        if any(type(wrapper) in OF_OBSERVATIONS for wrapper in effective) or isinstance(within, gym.Wrapper):
+            return ()
+        found: Sequence[int] = getattr(within, "observation_angles", ())
+        return found
 
     def _checked_costs(self, name: str, costs: Costs | ArrayLike | CostFunction) -> Costs:
         if self.dynamics is not None:
@@ -410,6 +425,7 @@ class Task:
         self.needs("episodes", "estimating expected costs")
         if rng is None:
             raise ValueError("rng must be given: the expected costs are estimated by rollouts")
+        check_generator("rng", rng)
         for count, value in (("n_rollouts", n_rollouts), ("horizon", horizon)):
             if value is not None and value < 1:
                 raise ValueError(f"{count} must be at least 1, got {value}")

@@ -111,6 +111,20 @@ def test_bad_input_is_named(grid, settings, message):
         lfd.Task(**{"env": grid[0]} | settings)
 
 
+@pytest.mark.parametrize("env", ["CartPole-v1", 5, gym.Env])
+def test_what_is_no_environment_is_refused_by_name(env):
+    with pytest.raises(TypeError, match=r"env must be a Gymnasium environment.* got "):
+        lfd.Task(env, discount=0.9)
+
+
+def test_what_is_no_generator_or_task_is_refused_by_name():
+    task = lfd.Task(gym.make("CartPole-v1"), discount=0.9, costs=lambda seen, done: np.zeros((len(seen), 1)))
+    with pytest.raises(TypeError, match=r"rng must be a numpy.random.Generator"):
+        lfd.evaluate(lambda seen: np.zeros(len(seen), int), task, rng=0)
+    with pytest.raises(TypeError, match=r"task must be a lfd_gym.Task\(env, demonstrations, .*got TimeLimit"):
+        lfd.learn(gym.make("CartPole-v1"), rng=np.random.default_rng(0))
+
+
 def test_logged_data_only(grid):
     env, expert, demos = grid
     task = lfd.Task(None, demos, discount=0.9, costs=env.unwrapped.cost_features)

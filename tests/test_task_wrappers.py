@@ -211,3 +211,38 @@ def test_table_policies_and_mixtures_are_exact_where_the_model_is_known():
     estimate = sampled.expected_costs(mixture, rng=rng, n_rollouts=3000)
     assert (np.abs(estimate.values - expected) <= estimate.radius(0.001)).all()
     assert lfd.evaluate(mixture, lfd.Task(env, discount=0.9, expert=parts[0])).agreement is None
+
+
+class Turning(gym.Env):
+    """Shows two places and an angle."""
+
+    observation_space = gym.spaces.Box(-np.inf, np.inf, (3,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    observation_angles = (2,)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return self.np_random.normal(size=3).astype(np.float32), {}
+
+    def step(self, action):
+        return self.np_random.normal(size=3).astype(np.float32), 0.0, False, False, {}
+
+
+class Reversed(gym.ObservationWrapper):
+    def observation(self, observation):
+        return observation[::-1].copy()
+
+
+@pytest.mark.parametrize(
+    ("wrap", "angles"),
+    [
+        (lambda env: env, (2,)),
+        (Reversed, ()),
+        (lambda env: transformed(env, lambda seen: seen[1:], gym.spaces.Box(-np.inf, np.inf, (2,), np.float32)), ()),
+    ],
+    ids=["bare", "unknown wrapper", "TransformObservation"],
+)
+def test_angles_of_the_environment_are_not_looked_for_in_what_a_wrapper_shows(wrap, angles):
+    env = wrap(wrappers.TimeLimit(Turning(), 20))
+    demos = lfd.collect(env, lambda seen: np.zeros(len(seen), int), 2, rng=np.random.default_rng(0))
+    assert lfd.Task(env, demos, discount=0.9).costs.coding.observations.angles == angles

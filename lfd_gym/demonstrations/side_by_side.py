@@ -33,6 +33,7 @@ from lfd_gym.demonstrations.environments import (
 )
 from lfd_gym.envs.tabular import FiniteEnv
 from lfd_gym.envs.vector import RESETS_IN_SAME_STEP, FiniteVectorEnv
+from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.spaces import array_space, from_array, to_array
 from lfd_gym.validation import IntArray
 
@@ -164,7 +165,16 @@ class StableBaselinesVector(SideBySide):
 
 @contextmanager
 def side_by_side(source: Any, n_envs: int | None, n_episodes: int) -> Iterator[SideBySide]:
-    """Yield ``source`` behind the one interface: itself, or ``n_envs`` copies, which are closed afterwards."""
+    """Yield ``source`` behind the one interface: itself, or ``n_envs`` copies, which are closed afterwards.
+
+    Running statistics, by which wrappers normalise, are held meanwhile: else every episode would be one of another
+    environment, and the same seed would not give the same episodes.
+    """
+    with _held_statistics(source):
+        yield from _side_by_side(source, n_envs, n_episodes)
+
+
+def _side_by_side(source: Any, n_envs: int | None, n_episodes: int) -> Iterator[SideBySide]:
     if is_gymnasium_vector(source) or is_stable_baselines_vector(source):
         if n_envs is not None:
             raise ValueError(f"n_envs is for single environments; {source} has {source.num_envs} already")
@@ -175,9 +185,7 @@ def side_by_side(source: Any, n_envs: int | None, n_episodes: int) -> Iterator[S
             "source must be a Gymnasium environment, a vector environment of Gymnasium or a VecEnv of "
             f"Stable-Baselines3, got {type(source).__name__}"
         )
-    spec = source.spec
-    plain = spec is not None and not spec.additional_wrappers and source.render_mode != "human"
-    if plain and isinstance(source.unwrapped, FiniteEnv):
+    if isinstance(source.unwrapped, FiniteEnv) and _is_plain(source):
         n_copies = min(n_episodes, _MOST_FINITE_COPIES) if n_envs is None else n_envs
         yield GymnasiumVector(FiniteVectorEnv(source.unwrapped, n_copies, time_limit(source)))
     elif n_envs in (None, 1):
@@ -188,6 +196,46 @@ def side_by_side(source: Any, n_envs: int | None, n_episodes: int) -> Iterator[S
             yield GymnasiumVector(envs)
         finally:
             envs.close()
+
+
+@contextmanager
+def _held_statistics(source: Any) -> Iterator[None]:
+    """Have the running statistics of wrappers not run on, as far as they are in this process."""
+    held = []
+    for layer in _layers(source):
+        for name in ("obs_rms", "return_rms", "ret_rms"):  # as Gymnasium and Stable-Baselines3 call them
+            running = vars(layer).get(name)
+            if running is not None:
+                fixed = copy.deepcopy(running)
+                for part in fixed.values() if isinstance(fixed, dict) else (fixed,):  # one for each key, or one
+                    part.update = lambda *args: None
+                setattr(layer, name, fixed)
+                held.append((layer, name, running))
+    try:
+        yield
+    finally:
+        for layer, name, running in held:
+            setattr(layer, name, running)
+
+
+def _layers(source: Any) -> Iterator[Any]:
+    """Yield an environment, all that its wrappers wrap, and the members of a vector environment."""
+    while hasattr(source, "__dict__"):
+        yield source
+        inner = vars(source)
+        for member in inner.get("envs", ()):
+            yield from _layers(member)
+        source = inner.get("env", inner.get("venv"))
+
+
+def _is_plain(env: gym.Env[Any, Any]) -> bool:
+    """Whether a finite ``env`` steps by its table, wrapped by nothing but `gymnasium.make`, and nobody watches.
+
+    The spec alone does not tell: subclasses of the wrappers of `gymnasium.make` are not listed in it.
+    """
+    spec = env.spec
+    listed = spec is None or spec.additional_wrappers
+    return not listed and env.render_mode != "human" and FiniteDynamics.known_of(env)
 
 
 def _copies(env: gym.Env[Any, Any], n_envs: int) -> Any:

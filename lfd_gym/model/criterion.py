@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -45,6 +46,8 @@ class Criterion:
         if self.horizon is None:
             object.__setattr__(self, "discount", discount_factor("discount", self.discount))
             return
+        if isinstance(self.horizon, bool) or not isinstance(self.horizon, Integral):
+            raise ValueError(f"horizon must be a whole number of steps or None, got {self.horizon!r}")
         if self.horizon < 1:
             raise ValueError(f"horizon must be at least 1, got {self.horizon}")
         if not 0 < self.discount <= 1:

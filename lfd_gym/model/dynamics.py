@@ -23,6 +23,8 @@ from lfd_gym.validation import FloatArray, distribution, finite_array
 TransitionTable = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
 
 _ROUNDING = 1e-8
+#: Where the classes are that step by their tables.
+_WITH_TABLES = ("gymnasium.envs.toy_text.", "lfd_gym.envs.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +104,12 @@ class FiniteDynamics:
         may change the states or the actions: they are refused, except where they are known to leave both alone.
         """
         source: Any = unwrap_states(env)
+        changed = changed_method(source)
+        if changed is not None:
+            raise TypeError(
+                f"env {env} has a `{changed}` of its own, which need not follow the table of transitions that it "
+                "inherits: give the FiniteMDP that it is, or play episodes in it"
+            )
         found = getattr(source, "dynamics", None)
         if isinstance(found, FiniteDynamics):
             return found
@@ -127,7 +135,22 @@ class FiniteDynamics:
         except TypeError:
             return False
         pairs = (("transitions", "initial_distribution"), ("P", "initial_state_distrib"))
-        return any(all(hasattr(source, name) for name in pair) for pair in pairs)
+        has_table = any(all(hasattr(source, name) for name in pair) for pair in pairs)
+        return has_table and changed_method(source) is None
+
+
+def changed_method(source: Any) -> str | None:
+    """Return which of the methods that follow a table a subclass of a known environment has changed, None if none.
+
+    The class that is known made the table. A class that brings both, table and methods, is taken at its word.
+    """
+    known = next((kind for kind in type(source).__mro__ if kind.__module__.startswith(_WITH_TABLES)), None)
+    for name in ("step", "reset", "_draw_initial", "_draw_next"):
+        method = getattr(known, name, None)
+        left_open = method is None or getattr(method, "__isabstractmethod__", False)
+        if not left_open and getattr(type(source), name) is not method:
+            return name
+    return None
 
 
 def table_transitions(table: TransitionTable) -> tuple[sp.csr_array, bool]:

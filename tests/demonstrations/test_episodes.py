@@ -255,6 +255,23 @@ def test_wrappers_are_played_as_given():
             collect(turned, lean, 2, rng=np.random.default_rng(0), n_envs=2)
 
 
+@pytest.mark.parametrize("kind", [gym.wrappers.TimeLimit, gym.wrappers.OrderEnforcing, gym.wrappers.PassiveEnvChecker])
+def test_subclasses_of_the_usual_wrappers_are_played_as_given(kind):
+    """The spec does not list them, since those of `gymnasium.make` are not listed either."""
+
+    class AlwaysFirst(kind):
+        def step(self, action):
+            return super().step(0)
+
+    env = AlwaysFirst(
+        gym.make("lfd_gym/StochasticGridworld-v0", size=4, intended_probability=1.0, max_episode_steps=9),
+        *([9] if kind is gym.wrappers.TimeLimit else []),
+    )
+    shown = [collect(env, lambda seen, a=a: np.full(len(seen), a), 5, 9, np.random.default_rng(0)) for a in range(4)]
+    for demos in shown[1:]:
+        np.testing.assert_array_equal(demos.observations, shown[0].observations)
+
+
 def test_limits():
     limited = gym.wrappers.TimeLimit
     assert time_limit(gym.make("CartPole-v1")) == 500
@@ -341,3 +358,32 @@ def test_initial_states_are_recorded_where_observations_do_not_tell_them():
     grid = as_generative_model(gym.make("lfd_gym/StochasticGridworld-v0", size=3))
     for policy in (np.full((9, 4), 0.25), lambda seen: np.zeros(len(seen), dtype=int)):
         assert collect(grid, policy, 3, 4, np.random.default_rng(0)).initial_states is None
+
+
+NORMALISED = {
+    "single": lambda: gym.wrappers.NormalizeReward(gym.wrappers.NormalizeObservation(gym.make("CartPole-v1"))),
+    "inside a vector": lambda: gym.vector.SyncVectorEnv(
+        [lambda: gym.wrappers.NormalizeObservation(gym.make("CartPole-v1"))] * 2
+    ),
+}
+if not OLD_GYMNASIUM:
+    NORMALISED["around a vector"] = lambda: gym.wrappers.vector.NormalizeObservation(
+        gym.make_vec("CartPole-v1", 2, **SYNC)
+    )
+
+
+@pytest.mark.parametrize("make", NORMALISED.values(), ids=NORMALISED)
+def test_running_statistics_are_held_while_episodes_are_played(make):
+    env = make()
+    env.reset(seed=0)
+    for _ in range(30):  # they have run on for a while
+        env.action_space.seed(0)
+        env.step(env.action_space.sample())
+    first, second = (collect(env, lean, 4, 20, np.random.default_rng(0)) for _ in range(2))
+    assert first == second
+    inner = env.envs[0] if isinstance(env, gym.vector.SyncVectorEnv) else env
+    while not hasattr(inner, "obs_rms"):
+        inner = inner.env
+    before = inner.obs_rms.mean.copy()
+    env.reset(seed=1)
+    assert (inner.obs_rms.mean != before).any()  # and run on afterwards

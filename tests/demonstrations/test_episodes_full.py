@@ -120,3 +120,17 @@ def test_box2d_and_mujoco(n_envs):
     demos = collect(cheetah, lambda seen: np.zeros((len(seen), 6)), 3, rng=np.random.default_rng(0), n_envs=n_envs)
     assert demos.lengths.tolist() == [9] * 3
     assert demos.truncated.all()
+
+
+def test_statistics_of_vec_normalize_are_held_while_episodes_are_played():
+    envs = VecNormalize(DummyVecEnv([lambda: gym.make("CartPole-v1")] * 2))
+    envs.reset()
+    for _ in range(30):
+        envs.step(np.array([0, 1]))
+    count, mean = envs.obs_rms.count, envs.obs_rms.mean.copy()
+    first, second = (collect(envs, lambda seen: (seen[:, 2] > 0) * 1, 4, 20, np.random.default_rng(0)) for _ in "12")
+    assert first == second
+    assert envs.obs_rms.count == count
+    np.testing.assert_array_equal(envs.obs_rms.mean, mean)
+    envs.step(np.array([0, 1]))
+    assert envs.obs_rms.count > count

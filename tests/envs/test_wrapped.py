@@ -4,8 +4,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control.cartpole import CartPoleEnv
+from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 
 import lfd_gym as lfd
+from lfd_gym.envs import StochasticGridworldEnv
 from lfd_gym.envs.env_costs import own_costs, true_cost
 from lfd_gym.envs.wrapped import WrappedModel
 from lfd_gym.model.dynamics import FiniteDynamics
@@ -345,3 +347,74 @@ class Windy(CartPoleEnv):
 def test_subclasses_with_more_than_a_state_are_refused(kind):
     with pytest.raises(TypeError, match=f"{kind.__name__}.*depend on more than its `state`, so only episodes"):
         lfd.as_generative_model(kind())
+
+
+class TurnedLake(FrozenLakeEnv):
+    def step(self, action):
+        return super().step((action + 1) % 4)
+
+
+class TurnedGrid(StochasticGridworldEnv):
+    def step(self, action):
+        return super().step((action + 1) % 4)
+
+
+class JumpingGrid(StochasticGridworldEnv):
+    def _draw_next(self, state, action):
+        return 0
+
+
+class LakeOfMyOwn(FrozenLakeEnv):
+    """It changes the table, by which it steps."""
+
+    def __init__(self):
+        super().__init__(is_slippery=False)
+        self.P = {state: {a: list(self.P[state][0]) for a in range(4)} for state in self.P}
+
+
+@pytest.mark.parametrize("kind", [TurnedLake, TurnedGrid, JumpingGrid])
+def test_a_subclass_that_steps_in_a_way_of_its_own_has_no_table(kind):
+    env = kind()
+    method = "_draw_next" if kind is JumpingGrid else "step"
+    with pytest.raises(TypeError, match=f"`{method}` of its own"):
+        lfd.FiniteMDP.from_env(env, 0.9)
+    with pytest.raises(TypeError, match=f"`{method}` of its own"):
+        lfd.as_generative_model(env)
+    task = lfd.Task(env, discount=0.9)
+    assert task.access == "episodes"
+    assert task.true_cost is None
+    assert lfd.Task(LakeOfMyOwn(), discount=0.9).access == "model"
+
+
+def test_episodes_of_a_subclass_are_its_own():
+    gym.register("TurnedGrid-v0", TurnedGrid, kwargs={"size": 4, "intended_probability": 1.0}, max_episode_steps=9)
+    try:
+        env, bare = gym.make("TurnedGrid-v0"), GRID()
+        ours = lfd.collect(env, lambda seen: np.zeros(len(seen), int), 3, 9, np.random.default_rng(0))
+    finally:
+        del gym.registry["TurnedGrid-v0"]
+    for episode in ours:
+        seen = [bare.reset(options={"state": int(episode.observations[0])})[0]]
+        seen += [bare.step(1)[0] for _ in episode.actions]
+        np.testing.assert_array_equal(episode.observations, seen)
+
+
+LOOKS = {
+    "state": lambda env, seen: np.append(seen, np.float32(env.unwrapped.state[1])),
+    "time": lambda env, seen: np.append(seen, np.float32(env._elapsed_steps)),
+}
+
+
+@pytest.mark.parametrize("started", [False, True])
+@pytest.mark.parametrize("look", LOOKS.values(), ids=LOOKS)
+def test_functions_that_look_at_more_than_the_observation_are_refused(look, started):
+    """While the model is asked, the environment stays where it is, and the function would show that place."""
+    env = gym.make("Pendulum-v1")
+    space = gym.spaces.Box(-np.inf, np.inf, (4,), np.float32)
+    shown = transformed(env, lambda seen: look(env, seen), space)
+    shown.observation_space = space
+    before = shown.reset(seed=3)[0] if started else None
+    with pytest.raises(TypeError, match="looks at more"):
+        lfd.as_generative_model(shown)
+    if started:  # it is left where it was
+        np.testing.assert_array_equal(look(env, env.unwrapped._get_obs()), before)

@@ -47,6 +47,9 @@ def test_steps_are_the_fewest_that_leave_no_more_than_the_tail(discount, horizon
         (0.0, 5, r"discount must lie in \(0, 1\]"),
         (1.1, 5, r"discount must lie in \(0, 1\]"),
         (0.9, 0, "horizon must be at least 1"),
+        (0.9, 2.5, "horizon must be a whole number of steps or None, got 2.5"),
+        (0.9, True, "horizon must be a whole number"),
+        (0.9, "5", "horizon must be a whole number"),
         (float("nan"), 5, "discount must lie"),
     ],
 )
