@@ -46,7 +46,8 @@ class Criterion:
         if self.horizon is None:
             object.__setattr__(self, "discount", discount_factor("discount", self.discount))
             return
-        if isinstance(self.horizon, bool) or not isinstance(self.horizon, Integral):
+        given: Any = self.horizon
+        if isinstance(given, bool) or not isinstance(given, Integral):
             raise ValueError(f"horizon must be a whole number of steps or None, got {self.horizon!r}")
         if self.horizon < 1:
             raise ValueError(f"horizon must be at least 1, got {self.horizon}")
