@@ -355,6 +355,11 @@ class Task:
         """
         if held_out is not None:
             source = self._checked_demonstrations("held_out", held_out)
+            if self.costs is not None and self.costs.chosen_from_demonstrations and source == self.demonstrations:
+                raise ValueError(
+                    "held_out must be other demonstrations than those of the task, from which the costs were chosen: "
+                    "keep some back with select before making the task"
+                )
         elif self.demonstrations is None:
             raise ValueError("demonstrations must be given: there are none to estimate the expert's costs from")
         else:

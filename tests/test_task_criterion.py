@@ -210,3 +210,21 @@ def test_the_norm_bound_covers_for_costs_with_rows_of_norm_one():
         misses += bound < truth - 0.05  # the truth is an estimate too
         assert bound <= 2
     assert misses <= 4
+
+
+def test_held_out_demonstrations_are_not_those_that_costs_were_chosen_from():
+    env, rng = gym.make("CartPole-v1"), np.random.default_rng(0)
+    demos = lfd.collect(env, lean, 4, 20, rng)
+    task = lfd.Task(env, demos, discount=0.9)
+    for same in (demos, demos.select(range(4))):
+        with pytest.raises(ValueError, match="held_out must be other demonstrations"):
+            lfd.certify(lean, task, rng=rng, n_rollouts=2, held_out=same)
+    assert lfd.certify(lean, task, rng=rng, n_rollouts=2, held_out=lfd.collect(env, lean, 4, 20, rng)).about == "expert"
+
+
+def test_without_a_discount_the_default_learner_is_one_that_can_learn(grid):
+    env, _, demos = grid
+    task = lfd.Task(env, demos, discount=1.0, horizon=20)
+    result = lfd.learn(task, rng=np.random.default_rng(0))
+    assert result.learner == "tabular_bc"
+    assert lfd.certify(result.policy, task).cost_distance < 0.2
