@@ -43,6 +43,7 @@ class ClassicControlModel(SimulatorModel):
             env.reset()
             size = len(env.state)
         super().__init__(env, gym.spaces.Box(-np.inf, np.inf, (size,), np.float64), ends=True)
+        self.never_ends = type(env) is PendulumEnv
         if type(env) in _N_ANGLES:
             self.states_of = self._states_of
         else:

@@ -33,6 +33,10 @@ _DERIVED = (  # noqa: SIM905 - a list would take fifty lines
 ).split()
 
 
+#: Environments of Gymnasium that only a time limit cuts.
+_NEVER_END = ("HalfCheetahEnv", "PusherEnv", "ReacherEnv", "SwimmerEnv")
+
+
 class MujocoModel(SimulatorModel):
     """A generative model of a MuJoCo environment of Gymnasium, v4 or v5.
 
@@ -63,6 +67,8 @@ class MujocoModel(SimulatorModel):
             moments = self._find_fields()
         size = sum(np.size(getattr(env.data, name)) for name in self.fields)
         super().__init__(env, gym.spaces.Box(-np.inf, np.inf, (size,), np.float64), ends=True)
+        kind = type(env)
+        self.never_ends = kind.__module__.startswith("gymnasium.") and kind.__name__ in _NEVER_END
         if all(np.array_equal(moment.state, moment.observation) for moment in moments):
             self.states_of = self._states_of
 

@@ -43,6 +43,8 @@ class SimulatorModel(ABC):
         observed = flat_space("observation_space", env.observation_space)
         self.observation_space = with_absorbing(observed) if ends else observed
         self._ends = ends
+        #: Whether it is known that no episode ever ends by itself.
+        self.never_ends = not ends
         for role in ("state_space", "action_space", "observation_space"):
             _bounds(role, getattr(self, role))
 

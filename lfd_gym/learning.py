@@ -91,6 +91,8 @@ def learn(
 def best_learner(task: Task) -> tuple[str, str]:
     """Return the name of the best learner that ``task`` allows, and why it is."""
     has_table = task.costs is not None and task.costs.table is not None
+    if has_table and task.discount == 1:
+        return "tabular_bc", "the discount is 1, and exact apprentices solve the discounted problem: counting actions"
     if has_table and task.access == "model":
         return "cutting_plane", "the model is known: the exact apprentice"
     if has_table and task.access == "simulator" and isinstance(task.simulator.state_space, gym.spaces.Discrete):

@@ -187,7 +187,10 @@ class Task:
         else:
             return
         check_spaces(demonstrations, observations, self.action_space)
-        if self.dynamics is not None and self.dynamics.absorbing_state is None and demonstrations.terminated.any():
+        never_ends = getattr(self._simulator, "never_ends", False)
+        if self.dynamics is not None:
+            never_ends = self.dynamics.absorbing_state is None
+        if never_ends and demonstrations.terminated.any():
             k = int(demonstrations.terminated.argmax())
             raise ValueError(
                 f"{name}: trajectory {k} is marked as terminated, but this environment never ends: whatever came after "
@@ -321,7 +324,9 @@ class Task:
 
     @property
     def episode_length(self) -> int:
-        """Length of the episodes for learners that play: that of the demonstrations, else the time limit."""
+        """Length of the episodes for learners that play: the horizon, that of the demonstrations, or the time limit."""
+        if self.horizon is not None:
+            return self.horizon
         if self.demonstrations.horizon is not None:
             return int(self.demonstrations.horizon)
         limit = self.time_limit
@@ -357,6 +362,11 @@ class Task:
         """
         if held_out is not None:
             source = self._checked_demonstrations("held_out", held_out)
+            if self.costs is not None and self.costs.chosen_from_demonstrations and source == self.demonstrations:
+                raise ValueError(
+                    "held_out must be other demonstrations than those of the task, from which the costs were chosen: "
+                    "keep some back with select before making the task"
+                )
         elif self.demonstrations is None:
             raise ValueError("demonstrations must be given: there are none to estimate the expert's costs from")
         else:

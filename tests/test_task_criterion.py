@@ -1,5 +1,7 @@
 """Criteria at work: the first steps beside the discounted sum, exact, sampled and estimated; data without a world."""
 
+from dataclasses import replace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -128,6 +130,11 @@ def test_an_episode_that_a_time_limit_cut_is_not_taken_for_an_end(grid):
     )
     with pytest.raises(ValueError, match="trajectory 0 is marked as terminated, but this environment never ends"):
         lfd.Task(limited, ended, discount=0.99, costs=cost)
+    pendulum = gym.make("Pendulum-v1")
+    swung = lfd.collect(pendulum, UniformPolicy(pendulum.action_space), 1, 50, np.random.default_rng(0))
+    marked = replace(swung, terminated=np.array([True]), truncated=np.array([False]), horizon=None)
+    with pytest.raises(ValueError, match="this environment never ends"):
+        lfd.Task(pendulum, marked, discount=0.99)
 
 
 def test_demonstrations_of_another_environment_are_refused_by_name(grid):
@@ -175,6 +182,7 @@ def test_costs_chosen_from_demonstrations_speak_of_these_and_held_out_ones_of_th
     assert (own.about, expert.about) == ("demonstrations", "expert")
     assert own.cost_distance_bound < expert.cost_distance_bound
     assert "to the demonstrations" in str(own)
+    assert "times B for a cost of norm B" in str(own)
     assert "held-out" in str(expert)
     before = lfd.FourierCosts.from_samples(
         *random_play(env, rng), env.observation_space, env.action_space, chosen_from_demonstrations=False
@@ -210,3 +218,21 @@ def test_the_norm_bound_covers_for_costs_with_rows_of_norm_one():
         misses += bound < truth - 0.05  # the truth is an estimate too
         assert bound <= 2
     assert misses <= 4
+
+
+def test_held_out_demonstrations_are_not_those_that_costs_were_chosen_from():
+    env, rng = gym.make("CartPole-v1"), np.random.default_rng(0)
+    demos = lfd.collect(env, lean, 4, 20, rng)
+    task = lfd.Task(env, demos, discount=0.9)
+    for same in (demos, demos.select(range(4))):
+        with pytest.raises(ValueError, match="held_out must be other demonstrations"):
+            lfd.certify(lean, task, rng=rng, n_rollouts=2, held_out=same)
+    assert lfd.certify(lean, task, rng=rng, n_rollouts=2, held_out=lfd.collect(env, lean, 4, 20, rng)).about == "expert"
+
+
+def test_without_a_discount_the_default_learner_is_one_that_can_learn(grid):
+    env, _, demos = grid
+    task = lfd.Task(env, demos, discount=1.0, horizon=20)
+    result = lfd.learn(task, rng=np.random.default_rng(0))
+    assert result.learner == "tabular_bc"
+    assert lfd.certify(result.policy, task).cost_distance < 0.2

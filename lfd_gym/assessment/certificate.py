@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from lfd_gym.assessment.expert_bounds import least_expert_costs
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.costs import Costs
-from lfd_gym.costs.sets import ConvexSet
+from lfd_gym.costs.sets import Ball, ConvexSet
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
 from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
@@ -51,6 +51,8 @@ class Certificate:
         How costs add up.
     assumptions
         What must be true beside, in words.
+    per_norm
+        Whether the class is the unit ball of a space of costs: a cost of norm B is bounded by B times the bound.
     residual, residual_bound
         The saddle-point residual with ρ̂, and an upper bound of the true one; None if only a policy was certified.
     approximation
@@ -65,6 +67,7 @@ class Certificate:
     criterion: Criterion
     about: Literal["expert", "demonstrations"] = "expert"
     assumptions: tuple[str, ...] = ()
+    per_norm: bool = False
     residual: float | None = None
     residual_bound: float | None = None
     approximation: ApproximationError | None = None
@@ -86,7 +89,11 @@ class Certificate:
         unit = 1 / self.criterion.scale
         found, bound = self.cost_distance, self.cost_distance_bound
         rows = [
-            (f"cost distance to the {target}", f"{found:.4f}", f"{bound:.4f}"),
+            (
+                f"cost distance to the {target}",
+                f"{found:.4f}",
+                f"{bound:.4f}" + "  (times B for a cost of norm B)" * self.per_norm,
+            ),
             ("as a sum of rewards", f"{unit * found:.4g}", f"{unit * bound:.4g}  (per unit of reward)"),
         ]
         if self.residual is not None and self.residual_bound is not None:
@@ -194,6 +201,7 @@ def certify(
         criterion=task.criterion,
         about="expert" if about_expert else "demonstrations",
         assumptions=("if the expert is deterministic",) if expert == "deterministic" else (),
+        per_norm=task.costs.weights == Ball() and task.costs.table is None,
     )
 
 

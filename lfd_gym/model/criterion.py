@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -46,8 +45,7 @@ class Criterion:
         if self.horizon is None:
             object.__setattr__(self, "discount", discount_factor("discount", self.discount))
             return
-        given: Any = self.horizon
-        if isinstance(given, bool) or not isinstance(given, Integral):
+        if isinstance(self.horizon, bool) or not isinstance(self.horizon, int | np.integer):
             raise ValueError(f"horizon must be a whole number of steps or None, got {self.horizon!r}")
         if self.horizon < 1:
             raise ValueError(f"horizon must be at least 1, got {self.horizon}")
