@@ -65,7 +65,7 @@ _OCCUPANCY_ERROR = 1e-10
 _TAIL = 1e-3
 #: How many steps are played for an estimate, if the number of rollouts is not given: as many episodes as that allows,
 #: within these limits.
-_STEPS = 200_000
+_STEPS = 50_000
 _FEWEST, _MOST = 50, 1000
 
 
@@ -504,7 +504,10 @@ class Task:
         return hidden
 
     def __repr__(self) -> str:
-        data = "no demonstrations" if self.demonstrations is None else f"{len(self.demonstrations)} trajectories"
+        data = "no demonstrations"
+        if self.demonstrations is not None:  # while it is built they may be in any form
+            known = isinstance(self.demonstrations, Demonstrations)
+            data = f"{len(self.demonstrations)} trajectories" if known else "demonstrations"
         return f"Task({data}, {self.criterion}, access {self.access!r}, {self.costs or 'no costs'})"
 
 

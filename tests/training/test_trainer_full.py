@@ -85,12 +85,18 @@ def test_demonstrations_in_every_form_give_the_same_costs(world, tmp_path):
         "trajectories": trajectories,
         "iterator": iter(trajectories),
         "transitions": transitions,
-        "batches in order": batches(transitions, 100, np.arange(len(transitions))),
         "saved": tmp_path / "saved",
     }
     wanted = lfd.feature_expectations(demos, env.unwrapped.cost_features, DISCOUNT).values
     for name, form in forms.items():
         np.testing.assert_allclose(make(world, form).expert_features.values, wanted, atol=1e-14, err_msg=name)
+
+
+def test_batches_without_infos_cannot_say_that_a_time_limit_cut_them(world):
+    """Their dones would be ends, after which nothing costs anything; the gridworld has no end."""
+    transitions = world[3].to_transitions()
+    with pytest.raises(ValueError, match="marked as terminated, but this environment never ends"):
+        make(world, batches(transitions, 100, np.arange(len(transitions))))
 
 
 def test_forms_without_order_are_refused(world):
