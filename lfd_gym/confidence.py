@@ -50,7 +50,7 @@ def lower_bound(samples: FloatArray, delta: float, *, planned: int | None = None
     Examples
     --------
     >>> lower_bound(np.ones((100, 1)), delta=0.05).round(2)
-    array([0.95])
+    array([0.97])
     """
     check_delta(delta)
     if samples.ndim != 2 or len(samples) == 0:

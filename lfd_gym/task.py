@@ -137,7 +137,8 @@ class Task:
         if known is not None and discount != known:
             raise ValueError(f"discount must be that of the mdp, {known}, got {discount}")
         self._set("discount", discount)
-        if not (self.env is None or isinstance(self.env, FiniteMDP | GenerativeModel) or is_environment(self.env)):
+        # Environments first: to ask a wrapper of Gymnasium 0.29 for the methods of a model draws warnings.
+        if not (self.env is None or is_environment(self.env) or isinstance(self.env, FiniteMDP | GenerativeModel)):
             raise TypeError(
                 "env must be a Gymnasium environment, as gymnasium.make makes from a name, a vector environment of "
                 f"Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got {self.env!r}"

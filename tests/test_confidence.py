@@ -33,7 +33,7 @@ def too_many(misses):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [1, 2, 10, 100, 1000])
+@pytest.mark.parametrize("n", [1, 2, 10, 100, 300])
 def test_both_sides_cover(kind, n):
     samples, mean = draws(kind, np.random.default_rng(n), (n, REPEATS))
     assert not too_many((lower_bound(samples, DELTA) > mean).sum())

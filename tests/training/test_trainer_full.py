@@ -376,7 +376,8 @@ def test_cartpole_with_tiles(pole, tmp_path):
     ours = lfd.evaluate(trainer.policy, task, rng=rng, n_rollouts=200)
     uniform = lfd.features.TilePolicy(pole["value_features"].grid, np.full((16, 2), 0.5))
     random = lfd.evaluate(uniform, task, rng=rng, n_rollouts=200)
-    assert ours.sampling.normalised_score[0] > 0.9
+    assert ours.normalised_score > 0.95
+    assert ours.sampling.normalised_score[0] > 0.75
     assert ours.sampling.cost_distance[1] < random.sampling.cost_distance[0] / 3
     assert trainer.certificate(0.05, n_rollouts=100).cost_distance_bound > ours.cost_distance
     episodes, _ = evaluate_policy(trainer.policy, pole["env"], 5, deterministic=False, warn=False)
