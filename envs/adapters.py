@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium as gym
+from numpy.typing import NDArray
 
 from lfd_gym.envs.classic_control import CLASSIC_CONTROL, ClassicControlModel
 from lfd_gym.envs.mujoco import MujocoModel
@@ -57,6 +59,19 @@ def as_generative_model(source: FiniteMDP | GenerativeModel | gym.Env[Any, Any])
     effective, within = peel(source)
     model = _model_within(source, within)
     return WrappedModel(source, model, effective) if effective else model
+
+
+def state_reader(env: gym.Env[Any, Any]) -> Callable[[], NDArray[Any]] | None:
+    """Return what reads the state that ``env`` is in, where its observations do not tell it and there is a way."""
+    if not _offers(
+        env.unwrapped, "set_state", "data"
+    ):  # MuJoCo: the others show their states, or cannot be put into one
+        return None
+    try:
+        model = as_generative_model(env)
+    except TypeError:
+        return None
+    return None if hasattr(model, "states_of") else getattr(model, "current_state", None)
 
 
 def _model_within(source: Any, env: Any) -> GenerativeModel:

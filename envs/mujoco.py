@@ -84,6 +84,10 @@ class MujocoModel(SimulatorModel):
         finally:
             self._mujoco.mj_copyData(self.env.data, self.env.model, self._saved_data)
 
+    def current_state(self) -> FloatArray:
+        """Return the state that the environment itself is in."""
+        return np.array(self._state(), dtype=np.float64)
+
     def _initial_state(self) -> Any:
         self.env.reset()
         return self._state()

@@ -53,6 +53,8 @@ class WrappedModel:
     def __init__(self, env: Any, model: GenerativeModel, effective: list[Any]) -> None:
         self.env, self.model = env, model
         self.never_ends: bool = getattr(model, "never_ends", False)
+        if hasattr(model, "current_state"):
+            self.current_state = model.current_state
         self.state_space = model.state_space
         self.action_space = flat_space("action_space", env.action_space)
         self._seen_within: gym.Space[Any] = effective[-1].env.observation_space

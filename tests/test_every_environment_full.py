@@ -160,3 +160,71 @@ def test_gail_plays_in_the_environment_as_it_is_given(name):
     learned = lfd.learn(lfd.Task(env, demos, discount=0.9), gail, rng=rng, budget=64)
     assert learned.resources.env_steps == 64
     assert lfd.collect(env, learned.policy, 2, 20, rng).n_transitions > 0
+
+
+@pytest.mark.parametrize("wrap", [lambda env: env, lambda env: gym.wrappers.RescaleAction(env, -1.0, 1.0)])
+def test_recorded_initial_states_are_where_the_simulator_can_be_put(wrap):
+    """Of MuJoCo, whose observations do not tell the state: from there the recorded actions lead the same way."""
+    env = wrap(gym.make("Hopper-v4" if OLD_LINE else "Hopper-v5"))
+    rng = np.random.default_rng(4)
+    demos = lfd.collect(env, UniformPolicy(env.action_space), 3, 20, rng)
+    model = lfd.as_generative_model(env)
+    assert demos.initial_states.shape == (3, *model.state_space.shape)
+    states = demos.initial_states
+    for t in range(demos.lengths.min()):
+        seen = np.stack([episode.observations[t] for episode in demos])
+        np.testing.assert_allclose(model.observe(states), seen, atol=1e-10)
+        states = model.sample_next(states, np.stack([episode.actions[t] for episode in demos]), rng)
+    assert lfd.collect(gym.make("CartPole-v1"), UniformPolicy(gym.spaces.Discrete(2)), 1, 5, rng).initial_states is None
+
+
+class Noisy(Docking):
+    """Docking with one part more, for a filter to leave out."""
+
+    observation_space = gym.spaces.Dict({**Docking.observation_space.spaces, "noise": gym.spaces.Box(-1, 1, (3,))})
+
+    def _seen(self):
+        return {**super()._seen(), "noise": np.zeros(3, dtype=np.float32)}
+
+
+def same_function(env):
+    if OLD_LINE:
+        return gym.wrappers.TransformObservation(env, lambda seen: seen)
+    return gym.wrappers.TransformObservation(env, lambda seen: seen, env.observation_space)
+
+
+PAIRS = {
+    "TimeLimit": ("CartPole-v1", lambda env: gym.wrappers.TimeLimit(env, 400)),
+    "OrderEnforcing": ("CartPole-v1", gym.wrappers.OrderEnforcing),
+    "PassiveEnvChecker": ("CartPole-v1", gym.wrappers.PassiveEnvChecker),
+    "RecordEpisodeStatistics": ("CartPole-v1", gym.wrappers.RecordEpisodeStatistics),
+    "FlattenObservation": ("CartPole-v1", gym.wrappers.FlattenObservation),
+    "TransformObservation": ("CartPole-v1", same_function),
+    "ClipAction": ("Pendulum-v1", gym.wrappers.ClipAction),
+    "RescaleAction": ("Pendulum-v1", lambda env: gym.wrappers.RescaleAction(env, np.float32(-2), np.float32(2))),
+    "FilterObservation": ("lfd_gym_test/Docking-v0", None),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_learning_and_certifying_under_a_wrapper_is_that_of_the_bare_environment(name):
+    """Each wrapper in a form in which it changes nothing: the same seed then learns and certifies the same."""
+    env_id, wrap = PAIRS[name]
+    bare = gym.make(env_id)
+    if wrap is None:
+        parts = list(Docking.observation_space.spaces)
+        wrapped = gym.wrappers.FilterObservation(gym.wrappers.TimeLimit(Noisy(), 30), parts)
+    else:
+        wrapped = wrap(gym.make(env_id))
+    found = []
+    for env in (bare, wrapped):
+        rng = np.random.default_rng(5)
+        expert = UniformPolicy(lfd.Task(bare, discount=0.9).action_space)
+        demos = lfd.collect(env, expert, 3, 25, rng)
+        costs = lfd.FourierCosts.from_demonstrations(demos, actions=False)  # before ClipAction, actions have no bounds
+        task = lfd.Task(env, demos, discount=0.9, horizon=20, costs=costs)
+        result = lfd.learn(task, "bc", rng=rng, budget=15)
+        certificate = lfd.certify(result.policy, task, rng=rng, n_rollouts=5)
+        found.append((certificate.cost_distance, certificate.cost_distance_bound, task.access))
+    np.testing.assert_allclose(found[0][:2], found[1][:2], rtol=1e-4)
+    assert found[0][2] == found[1][2]

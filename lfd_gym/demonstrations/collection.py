@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +15,7 @@ from lfd_gym.demonstrations.environments import is_environment, known_spec, sing
 from lfd_gym.demonstrations.episodes import play_episodes
 from lfd_gym.demonstrations.provenance import identity
 from lfd_gym.demonstrations.rollouts import TrajectoryRecorder, play, table_blocks, tabulated
+from lfd_gym.envs.adapters import state_reader
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.policies.policy import Policy
@@ -74,9 +76,15 @@ def collect(
     is_model = getattr(source, "unwrapped", source) is source and isinstance(source, GenerativeModel)
     if is_environment(source) and not is_model:
         recorder = TrajectoryRecorder(n_trajectories)
-        play_episodes(source, acting, n_trajectories, horizon, rng, recorder, n_envs=n_envs)
+        read = state_reader(source) if isinstance(source, gym.Env) and n_envs in (None, 1) else None
+        states: list[NDArray[Any]] = []
+        keep = None if read is None else lambda: states.append(read())
+        play_episodes(source, acting, n_trajectories, horizon, rng, recorder, n_envs=n_envs, on_reset=keep)
         cuts = [cut for cut in (horizon, time_limit(source)) if cut is not None]
-        return recorder.demonstrations(*single_spaces(source), cuts).with_provenance(**identity(known_spec(source)))
+        demonstrations = recorder.demonstrations(*single_spaces(source), cuts)
+        if states:
+            demonstrations = replace(demonstrations, initial_states=np.array(states))
+        return demonstrations.with_provenance(**identity(known_spec(source)))
     if n_envs is not None:
         raise ValueError("n_envs is for environments; a generative model runs all trajectories side by side")
     if horizon is None:

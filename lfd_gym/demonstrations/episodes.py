@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from typing import Any
 
@@ -24,6 +25,7 @@ def play_episodes(
     listener: Listener,
     *,
     n_envs: int | None = None,
+    on_reset: Callable[[], None] | None = None,
 ) -> None:
     """Let ``policy`` play episodes, each to its end or to ``horizon``, and tell ``listener``.
 
@@ -50,6 +52,8 @@ def play_episodes(
     n_envs
         For a single environment: how many copies (made with ``gymnasium.make(env.spec)``) run side by side. By default
         it runs alone; the finite environments of this package run all episodes side by side.
+    on_reset
+        Called whenever the environments have been reset.
     """
     with (
         side_by_side(source, n_envs, n_episodes) as envs,
@@ -57,11 +61,16 @@ def play_episodes(
         progress_bar(n_episodes, " trajectories") as bar,
     ):
         for first in range(0, n_episodes, envs.num_envs):
-            _play_round(envs, policy, first, min(envs.num_envs, n_episodes - first), horizon, rng, listener, bar)
+            n_begun = min(envs.num_envs, n_episodes - first)
+            observations = envs.reset(int(rng.integers(2**31 - envs.num_envs)))
+            if on_reset is not None:
+                on_reset()
+            _play_round(envs, observations, policy, first, n_begun, horizon, rng, listener, bar)
 
 
 def _play_round(
     envs: SideBySide,
+    observations: NDArray[Any],
     policy: Policy,
     first: int,
     n_episodes: int,
@@ -70,7 +79,6 @@ def _play_round(
     listener: Listener,
     bar: Any,
 ) -> None:
-    observations = envs.reset(int(rng.integers(2**31 - envs.num_envs)))
     running = np.arange(n_episodes)
     act = policy.start(n_episodes, rng)
     for t in count() if horizon is None else range(horizon):
