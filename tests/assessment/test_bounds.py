@@ -248,6 +248,7 @@ def test_iterations_are_the_smallest_that_do():
     size = ProblemSize(n_occupancy_features=7, n_costs=2, value_radius=2.0, discount=0.3)
     n = iterations_for(size, 0.2, 0.1)
     assert residual_bound(size, n, 0.1) <= 0.2 < residual_bound(size, n - 1, 0.1)
+    assert iterations_for(size, 1e6, 0.1) == 16 * 7  # fewer are beyond the argument, whatever the accuracy
 
 
 @pytest.mark.parametrize(

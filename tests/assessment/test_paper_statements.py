@@ -57,6 +57,8 @@ def test_proposition_4(case):
     point = point_approximation_error(problem, (theta, lam, w), exact.occupancy)
     strong = strong_approximation_error(problem, theta, exact.occupancy)
     assert excess <= residual + point.total + 1e-6
+    assert strong.occupancy_factor == problem.occupancy_shift
+    assert strong.value_factor == pytest.approx(2 / (1 - problem.discount))
     # The factors of the point are never worse than those of the proposition.
     assert point.total <= strong.total + 1e-9
     # "In particular": for each true cost in the class.
