@@ -57,7 +57,7 @@ class Certificate:
     residual, residual_bound
         The saddle-point residual with ρ̂, and an upper bound of the true one; None if only a policy was certified.
     approximation
-        The terms of Proposition 4 at this point, if they were computed: residual + their sum bounds
+        The terms of Propositions 4 and 5 at this point, if they were computed: residual + their sum bounds
         δ_C(π̂, π_E) − α* without looking at the policy itself.
     """
 
@@ -75,7 +75,7 @@ class Certificate:
 
     @property
     def excess_bound(self) -> float | None:
-        """Proposition 4: upper bound of δ_C(π̂, π_E) − α*, from the residual and the approximation terms."""
+        """Propositions 4 and 5: upper bound of δ_C(π̂, π_E) − α*, from the residual and the approximation terms."""
         if self.residual_bound is None or self.approximation is None:
             return None
         return self.residual_bound + self.approximation.total
@@ -103,7 +103,7 @@ class Certificate:
             terms = self.approximation
             for name, error, factor in (
                 ("features: distance of occupancies", terms.occupancy_error, terms.occupancy_factor),
-                ("features: distance of values", terms.value_error, terms.value_factor),
+                ("features: values, or coherence", terms.value_error, terms.value_factor),
             ):
                 rows.append((name, f"{error:.4f}", f"{error * factor:.4f}  (times {factor:.4g})"))
             rows.append(("excess over the best policy", "", f"{self.excess_bound:.4f}"))

@@ -272,7 +272,7 @@ def test_it_prints_as_a_short_table():
         "as a sum of rewards",
         "saddle-point residual",
         "features: distance of occupancies",
-        "features: distance of values",
+        "features: values, or coherence",
         "excess over the best policy",
     ]
     assert max(len(line) for line in lines) < 90
