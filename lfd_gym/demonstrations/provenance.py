@@ -57,9 +57,10 @@ def identity(spec: EnvSpec | None) -> dict[str, Any]:
     if spec is None:
         return {}
     kwargs = {}
-    for name in set(spec.kwargs) - NOT_COMPARED:
-        with suppress(ValueError):
-            kwargs[name] = as_json(spec.kwargs[name])
+    for name, value in spec.kwargs.items():  # in their order: the same environment gives the same file
+        if name not in NOT_COMPARED:
+            with suppress(ValueError):
+                kwargs[name] = as_json(value)
     return {"env_id": spec.id, "env_kwargs": kwargs}
 
 
