@@ -6,21 +6,17 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.envs.classic_control.acrobot import AcrobotEnv
-from gymnasium.envs.classic_control.cartpole import CartPoleEnv
-from gymnasium.envs.classic_control.continuous_mountain_car import Continuous_MountainCarEnv
-from gymnasium.envs.classic_control.mountain_car import MountainCarEnv
 from gymnasium.envs.classic_control.pendulum import PendulumEnv
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.envs._classic_kernels import nan_rows_are_whole
+from lfd_gym.envs._classic_tasks import TASKS
 from lfd_gym.envs.replay import agrees, play
 from lfd_gym.envs.simulator import SimulatorModel, batch_of, borrowed
+from lfd_gym.model.generative_model import batch_size, check_generator
 from lfd_gym.validation import FloatArray
 
-CLASSIC_CONTROL = (AcrobotEnv, CartPoleEnv, Continuous_MountainCarEnv, MountainCarEnv, PendulumEnv)
-
-#: How many angles the observation begins with, each as its cosine and sine; the rest of the state follows as it is.
-_N_ANGLES = {AcrobotEnv: 2, CartPoleEnv: 0, Continuous_MountainCarEnv: 0, MountainCarEnv: 0, PendulumEnv: 1}
+CLASSIC_CONTROL = tuple(TASKS)
 
 #: Of states and observations that environments keep as float32.
 _ROUNDING = 1e-5
@@ -30,6 +26,10 @@ class ClassicControlModel(SimulatorModel):
     """A generative model of CartPole, MountainCar, MountainCarContinuous, Acrobot or Pendulum.
 
     States are the float64 vectors the environment keeps as ``state``, angles rather than their sines and cosines.
+
+    Batches are stepped in compiled code, with the constants that the environment has at the time of the call. Where
+    that might not give what the environment gives, it steps by itself, pair after pair: subclasses, environments with
+    replaced methods or with constants that are not plain numbers, and those of a Gymnasium that steps otherwise.
 
     Attributes
     ----------
@@ -44,16 +44,56 @@ class ClassicControlModel(SimulatorModel):
             size = len(env.state)
         super().__init__(env, gym.spaces.Box(-np.inf, np.inf, (size,), np.float64), ends=True)
         self.never_ends = type(env) is PendulumEnv
-        if type(env) in _N_ANGLES:
+        task = TASKS.get(type(env))
+        self._task = task if task is not None and task.fits(env) else None
+        if task is not None:
             self.states_of = self._states_of
         else:
             self._check_subclass()
 
+    def sample_initial(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw ``n`` independent initial states."""
+        if self._task is None or not self._task.is_untouched(self.env):
+            return super().sample_initial(n, rng)
+        return self._task.initial_states(batch_size("n", n), check_generator("rng", rng))
+
+    def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
+        """Draw one next state for each pair."""
+        constants = None if self._task is None else self._task.constants(self.env)
+        if self._task is None or constants is None or self.env.action_space is not self.action_space:
+            return super().sample_next(states, actions, rng)
+        batch = self._batch(states)
+        choices = batch_of("actions", actions, self.action_space)
+        if len(batch) != len(choices):
+            raise ValueError(f"states and actions must have the same length, got {len(batch)} and {len(choices)}")
+        moves = self._task.moves(self.env, choices, batch, check_generator("rng", rng))
+        left = np.zeros(len(batch), dtype=np.bool_)
+        if self._task.kernel(batch, moves, left, *constants):
+            batch[left] = super().sample_next(batch[left], choices[left], rng)
+        return batch
+
+    def observe(self, states: ArrayLike) -> NDArray[Any]:
+        """Return what a policy sees of each state."""
+        if self._task is None or not self._task.is_untouched(self.env):
+            return super().observe(states)
+        return self._task.observations(self._batch(states))
+
+    def is_absorbing(self, states: ArrayLike) -> NDArray[np.bool_]:
+        """Say which states stand for "the episode has ended"."""
+        return np.isnan(self._batch(states)[:, 0])
+
+    def _batch(self, states: ArrayLike) -> FloatArray:
+        """Return what `batch_of` returns; most batches need none of its many passes through the memory."""
+        array = np.asarray(states)
+        if array.dtype == np.float64 and array.shape[1:] == self.state_space.shape:
+            batch = array.copy(order="C")
+            if nan_rows_are_whole(batch):
+                return batch
+        return batch_of("states", array, self.state_space, nan_rows=True)
+
     def _states_of(self, observations: ArrayLike) -> FloatArray:
-        batch = batch_of("observations", observations, self.observation_space, nan_rows=True).astype(np.float64)
-        n_angles = _N_ANGLES[type(self.env)]
-        angles = np.arctan2(batch[:, 1 : 2 * n_angles : 2], batch[:, 0 : 2 * n_angles : 2])
-        return np.hstack([angles, batch[:, 2 * n_angles :]])
+        batch = batch_of("observations", observations, self.observation_space, nan_rows=True)
+        return TASKS[type(self.env)].states(batch.astype(np.float64))
 
     def _check_subclass(self) -> None:
         """Refuse a subclass whose observations, rewards or ends depend on more than ``state``."""
