@@ -121,7 +121,8 @@ def episode_returns(env_id: str, policy: lfd.Policy, n_episodes: int = 100, seed
     """Return the sums of rewards of whole episodes."""
     env, rng = gym.make(installed_id(env_id)), np.random.default_rng(seed)
     episodes = lfd.collect(env, policy, n_episodes, rng=rng, n_envs=min(n_episodes, 25))
-    return np.array([np.sum(episode.rewards) for episode in episodes])
+    totals: list[Any] = [np.asarray(episode.rewards).sum() for episode in episodes]
+    return np.array(totals)
 
 
 @dataclass(frozen=True)
