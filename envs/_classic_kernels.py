@@ -3,7 +3,8 @@
 Every kernel takes the states (n, d), which it overwrites by their successors, one move for each, and the constants by
 the names that the environment has for them. The successor of an absorbing state, and of a step that ends the episode,
 is a row of NaN. A row that leads to infinity or to angles of many turns it keeps and marks in ``left``: what happens
-there is for the environment to say. It returns the number of such rows.
+there is for the environment to say. It returns the number of such rows. What is not finite is looked for before it is
+cut to bounds, as no two languages agree on the larger of a number and NaN.
 """
 
 from __future__ import annotations
@@ -91,12 +92,13 @@ def step_mountain_car(
         position, velocity = states[k, 0], states[k, 1]
         if math.isnan(position):
             continue
-        velocity = velocity + ((actions[k] - 1) * force + math.cos(3 * position) * (-gravity))
-        velocity = min(max(velocity, -max_speed), max_speed)
-        position = min(max(position + velocity, min_position), max_position)
+        speed = velocity + ((actions[k] - 1) * force + math.cos(3 * position) * (-gravity))
+        velocity = min(max(speed, -max_speed), max_speed)
+        place = position + velocity
+        position = min(max(place, min_position), max_position)
         if position == min_position and velocity < 0:
             velocity = 0.0
-        if not (math.isfinite(position) and math.isfinite(velocity)):
+        if not (math.isfinite(place) and math.isfinite(speed)):
             left[k] = True
             n_left += 1
         elif position >= goal_position and velocity >= goal_velocity:
@@ -138,11 +140,13 @@ def step_mountain_car_continuous(
             push = max_action * power - slope
         else:
             push = _single(_single(single_power * action) - _single(slope))
-        velocity = min(max(velocity + push, -max_speed), max_speed)
-        position = min(max(position + velocity, min_position), max_position)
+        speed = velocity + push
+        velocity = min(max(speed, -max_speed), max_speed)
+        place = position + velocity
+        position = min(max(place, min_position), max_position)
         if position == min_position and velocity < 0:
             velocity = 0.0
-        if not (math.isfinite(position) and math.isfinite(velocity)):
+        if not (math.isfinite(place) and math.isfinite(speed)):
             left[k] = True
             n_left += 1
         elif position >= goal_position and velocity >= goal_velocity:
@@ -173,14 +177,14 @@ def step_pendulum(
         if math.isnan(angle):
             continue
         torque = min(max(np.float64(actions[k]), -limit), limit)
-        speed = speed + (3 * g / (2 * l) * math.sin(angle) + _single(factor * torque)) * dt
-        speed = min(max(speed, -max_speed), max_speed)
-        angle = angle + speed * dt
-        if not (math.isfinite(angle) and math.isfinite(speed)):
+        new_speed = speed + (3 * g / (2 * l) * math.sin(angle) + _single(factor * torque)) * dt
+        bounded = min(max(new_speed, -max_speed), max_speed)
+        new_angle = angle + bounded * dt
+        if not (math.isfinite(new_angle) and math.isfinite(new_speed)):
             left[k] = True
             n_left += 1
         else:
-            states[k, 0], states[k, 1] = angle, speed
+            states[k, 0], states[k, 1] = new_angle, bounded
     return n_left
 
 
@@ -218,13 +222,14 @@ def step_acrobot(
         dv4, dw4 = _accelerations(a0 + dt * v2, b0 + dt * w2, v3, w3, torque, nips, body)
         a = a0 + dt / 6.0 * (v0 + 2 * v1 + 2 * v2 + v3)
         b = b0 + dt / 6.0 * (w0 + 2 * w1 + 2 * w2 + w3)
-        v = min(max(v0 + dt / 6.0 * (dv1 + 2 * dv2 + 2 * dv3 + dv4), -MAX_VEL_1), MAX_VEL_1)
-        w = min(max(w0 + dt / 6.0 * (dw1 + 2 * dw2 + 2 * dw3 + dw4), -MAX_VEL_2), MAX_VEL_2)
+        v = v0 + dt / 6.0 * (dv1 + 2 * dv2 + 2 * dv3 + dv4)
+        w = w0 + dt / 6.0 * (dw1 + 2 * dw2 + 2 * dw3 + dw4)
         if not (abs(a) < _LARGEST_ANGLE and abs(b) < _LARGEST_ANGLE and math.isfinite(v) and math.isfinite(w)):
             left[k] = True
             n_left += 1
             continue
         a, b = _wrapped(a), _wrapped(b)
+        v, w = min(max(v, -MAX_VEL_1), MAX_VEL_1), min(max(w, -MAX_VEL_2), MAX_VEL_2)
         if -math.cos(a) - math.cos(b + a) > 1.0:
             states[k, :] = np.nan
         else:
