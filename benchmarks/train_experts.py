@@ -1,7 +1,7 @@
 """Train the experts in `experts/` with Stable-Baselines3, or say what experts and the random policy get.
 
 Each is judged every few thousand steps by the best actions it takes in 20 episodes, and the best of these networks is
-kept, in the file format of this package. One after the other on one core they take 20 minutes.
+kept, in the file format of this package. One after the other on one core they take under half an hour.
 
     python benchmarks/train_experts.py CartPole-v1    # train some
     python benchmarks/train_experts.py                # train all
