@@ -128,6 +128,7 @@ _LEARNERS: dict[str, str | Callable[..., Learner]] = {
     "dagger": "dagger:Dagger",
     "expert": "reference_policies:Expert",
     "gail": "adversarial:Gail",
+    "grid": "grid:GridApprentice",
     "lpal": "exact:Lpal",
     "mce_irl": "mce_irl:MceIrl",
     "mirror_descent": "saddle_point:MirrorDescent",

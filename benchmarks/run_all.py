@@ -7,7 +7,7 @@ from pathlib import Path
 from report_rows import Row, print_rows
 
 #: What is no benchmark, or one of bounds instead of times.
-_NO_TIMES = ("run_all", "report_rows", "reference_mirror_descent", "certificates")
+_NO_TIMES = ("run_all", "report_rows", "reference_mirror_descent", "certificates", "experts", "train_experts")
 
 
 def main() -> int:

@@ -21,6 +21,8 @@ from lfd_gym.demonstrations.estimation import CostEstimate, feature_expectations
 from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import reward_cost
+from lfd_gym.grids.grid import Grid
+from lfd_gym.grids.grid_model import GridModel
 from lfd_gym.learning import learn
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
@@ -60,6 +62,8 @@ __all__ = [
     "FourierCosts",
     "FunctionCosts",
     "GenerativeModel",
+    "Grid",
+    "GridModel",
     "LearningResult",
     "LfdGymWarning",
     "MixturePolicy",

@@ -7,6 +7,7 @@ from dataclasses import replace
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.baselines.grid import grid_task_problem
 from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
 from lfd_gym.demonstrations.environments import is_environment, outer_observation_space
 from lfd_gym.model.criterion import Criterion
@@ -97,6 +98,8 @@ def best_learner(task: Task) -> tuple[str, str]:
         return "cutting_plane", "the model is known: the exact apprentice"
     if has_table and task.access == "simulator" and isinstance(task.simulator.state_space, gym.spaces.Discrete):
         return "plug_in", "the simulator has finitely many states: the exact apprentice on an estimated model"
+    if task.access == "simulator" and task.discount < 1 and not grid_task_problem(task):
+        return "grid", "the simulator has a few state dimensions: the exact apprentice on a grid"
     return "bc", "there is no finite model with costs: behavioural cloning, which needs the demonstrations only"
 
 

@@ -46,6 +46,7 @@ from lfd_gym.demonstrations.forms import as_demonstrations, over_states
 from lfd_gym.demonstrations.matching import check_provenance, check_spaces
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
+from lfd_gym.grids.surroundings import has_surroundings, surroundings
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator
@@ -67,6 +68,8 @@ _TAIL = 1e-3
 #: within these limits.
 _STEPS = 50_000
 _FEWEST, _MOST = 50, 1000
+#: Of the costs that are chosen with a simulator, whose tables on a grid take memory.
+_N_FREQUENCIES = 64
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +92,8 @@ class Task:
     costs
         What the expert may care about: an (S·A, n_c) array, a function (observations, actions) → (n, n_c), or any
         `Costs`, which say in which set their weights lie. If not given, those of the environment, see
-        `lfd_gym.envs.env_costs.own_costs`; where it has none, `FourierCosts` chosen from the demonstrations.
+        `lfd_gym.envs.env_costs.own_costs`; where it has none, `FourierCosts` chosen from the demonstrations and, with a
+        simulator whose states observations tell, from random play around them.
     true_cost
         What the expert pays: (S·A,), or a function (observations, actions) → (n,). For evaluation only, no learner sees
         it. If not given, minus the reward of a tabular environment, scaled to [−1, 1]. It is kept as `Costs` of one
@@ -204,7 +208,22 @@ class Task:
         if own is not None or finite or self.demonstrations is None:
             return own
         with_actions = self.demonstrations.actions is not None
-        return FourierCosts.from_demonstrations(self.demonstrations, actions=with_actions, angles=self._angles)
+        simulator = self._simulator
+        if simulator is None or not has_surroundings(simulator):
+            return FourierCosts.from_demonstrations(self.demonstrations, actions=with_actions, angles=self._angles)
+        # A demonstration alone, one that balances say, is narrow: by its scales everything else would be far away.
+        states = np.asarray(simulator.states_of(self.demonstrations.acted_on), dtype=np.float64)  # type: ignore[attr-defined]
+        visited, done = surroundings(simulator, states, np.random.default_rng(0))
+        return FourierCosts.from_samples(
+            simulator.observe(visited),
+            done if with_actions else None,
+            self.observation_space,
+            self.action_space,
+            chosen_from_demonstrations=True,
+            chosen_from=f"{len(self.demonstrations)} demonstrations and random play around them",
+            n_frequencies=_N_FREQUENCIES,
+            angles=self._angles,
+        )
 
     @property
     def _angles(self) -> Sequence[int]:

@@ -12,6 +12,7 @@ LAYERS = (
     {"model"},
     {"costs", "policies"},
     {"envs", "features"},
+    {"grids"},
     {"demonstrations", "solvers"},
     {"plots", "task"},
     {"assessment", "baselines"},

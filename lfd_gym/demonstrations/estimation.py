@@ -255,15 +255,19 @@ def sampled_costs(
     n_rollouts: int,
     horizon: int,
     rng: np.random.Generator,
+    initial_states: NDArray[Any] | None = None,
 ) -> CostEstimate:
-    """Estimate the expected costs of ``policy`` by rollouts in ``model``; only their sums are kept."""
+    """Estimate the expected costs of ``policy`` by rollouts in ``model``; only their sums are kept.
+
+    Rollouts begin in ``initial_states``, one in each, if they are given.
+    """
     sums = _Sums(n_rollouts, costs, criterion)
-    table = tabulated(policy, model, n_rollouts * horizon)
+    table = tabulated(policy, model, n_rollouts * horizon) if initial_states is None else None
     if table is not None and costs.table is not None:
         assert isinstance(model, TabularModel)
         sums.add_blocks(model, table_blocks(model, table, n_rollouts, horizon, rng))
     else:
-        play(model, policy, n_rollouts, horizon, rng, sums)
+        play(model, policy, n_rollouts, horizon, rng, sums, initial_states)
     return sums.estimate(horizon)
 
 

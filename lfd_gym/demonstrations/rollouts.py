@@ -45,13 +45,21 @@ class Listener(Protocol):
 
 
 def play(
-    model: GenerativeModel, policy: Policy, n_rollouts: int, horizon: int, rng: np.random.Generator, listener: Listener
+    model: GenerativeModel,
+    policy: Policy,
+    n_rollouts: int,
+    horizon: int,
+    rng: np.random.Generator,
+    listener: Listener,
+    initial_states: NDArray[Any] | None = None,
 ) -> NDArray[Any]:
     """Let ``policy`` play rollouts side by side, each to its end or to ``horizon``, and tell ``listener``.
 
-    Returns the states that they began in.
+    They begin in ``initial_states``, if given. Returns the states that they began in.
     """
-    initial_states = states = model.sample_initial(n_rollouts, rng)
+    if initial_states is None:
+        initial_states = model.sample_initial(n_rollouts, rng)
+    states = initial_states
     observations = model.observe(states)
     running = np.arange(n_rollouts)
     with policy.acting(rng), progress_bar(horizon, " steps") as bar:

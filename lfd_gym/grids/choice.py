@@ -13,54 +13,68 @@ from lfd_gym.grids.grid import Grid, Interpolation, corners_of
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.validation import FloatArray
 
-#: Random play: how many begin, how far they go, and for how many steps they hold an action.
-_N_WALKERS, _N_STEPS, _N_HELD = 3000, 10, 3
-_N_INITIAL = 200
 #: The box is wider than what was visited by this share on each side.
 _MARGIN = 0.1
 #: Share of the points of an axis that are spread evenly; the others lie where most was visited.
 _EVEN = 0.5
 _N_BINS, _SMOOTHING = 200, 10
+#: Steps by which movement is judged.
+_N_MOVES = 1000
 #: From so many dimensions on, rows of 2^d entries are too long.
 _SIMPLEX_FROM = 4
-#: How much of a cell the actions that are held should move, and for how many steps at most they are held.
+#: How much of a cell a held action should move, and for how many steps at most it is held.
 _CELL_SHARE, _LONGEST_REPEAT = 0.5, 8
-#: Fewer points along an axis tell nothing.
-FEWEST_POINTS = 7
-#: Of the transitions in memory: while they are built, and as the planner holds them.
-_COPIES = 2
-MOST_DIMENSIONS = 6
+#: If the number of points is not given: so many along an axis at most, and so many in all. What was learned on the
+#: classic control tasks was not better with more.
+_MOST_ALONG, _MOST_STATES = 61, 60_000
+#: With fewer points along an axis a grid tells nothing.
+_FEWEST_ALONG = 7
+#: How often the transitions are in memory: while they are built, and as the planner holds them.
+_COPIES = 3
 
 
 def grid_problem(simulator: GenerativeModel) -> str:
-    """Return why no grid can be laid over a simulator, empty if one can."""
+    """Return why no grid of a size that is chosen can be laid over a simulator, empty if one can."""
     space = simulator.state_space
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
         return f"states must be vectors in a Box for a grid, got {space}"
-    if space.shape[0] > MOST_DIMENSIONS:
-        return f"states must have at most {MOST_DIMENSIONS} entries for a grid, got {space.shape[0]}"
+    if _points_along(space.shape[0]) < _FEWEST_ALONG:
+        return f"{space.shape[0]} dimensions are too many for a grid"
     return action_problem(simulator.action_space)
 
 
-def surroundings(simulator: GenerativeModel, demonstrated: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return (n, d) states that random play visits, from demonstrated and initial states on, these included."""
-    actions = ActionGrid(simulator.action_space).actions
-    begun = np.concatenate([demonstrated, simulator.sample_initial(_N_INITIAL, rng)])
-    states = begun[rng.integers(len(begun), size=_N_WALKERS)]
-    visited = [begun]
-    held = actions[:0]
-    for step in range(_N_STEPS):
-        if step % _N_HELD == 0:
-            held = actions[rng.integers(len(actions), size=len(states))]
-        states = np.asarray(simulator.sample_next(states, held, rng), dtype=np.float64)
-        going = ~simulator.is_absorbing(states)
-        states, held = states[going], held[going]
-        visited.append(states)
-    found = np.concatenate(visited)
-    if not np.isfinite(found).all():
-        row = int((~np.isfinite(found)).any(axis=1).argmax())
-        raise ValueError(f"simulator must lead to finite states, random play led to {found[row]}")
-    return found
+def choose_points(n_dimensions: int, n_actions: int, n_costs: int, memory: float, n_points: int | None = None) -> int:
+    """Return how many points each axis has, ``n_points`` if given, and refuse what does not fit into ``memory``.
+
+    Parameters
+    ----------
+    n_dimensions, n_actions, n_costs
+        Of states, of known actions, and of the table of costs.
+    memory
+        In bytes.
+    n_points
+        Along each axis.
+    """
+    corners = corners_of(n_dimensions, default_interpolation(n_dimensions))
+    for_each = n_actions * (_COPIES * 12.0 * corners + 8.0 * n_costs)
+    if n_points is None:
+        fitting = math.floor((memory / for_each) ** (1 / n_dimensions))
+        n_points = min(_points_along(n_dimensions), fitting)
+        if n_points >= _FEWEST_ALONG:
+            return n_points
+        n_points = _FEWEST_ALONG
+    n_states = n_points**n_dimensions
+    if n_states * for_each > memory or n_states > _MOST_STATES**2:
+        raise ValueError(
+            f"{n_dimensions} dimensions at {n_points} points are {n_states:,} states x {n_actions} actions with "
+            f"{n_costs} costs, {n_states * for_each / 1e9:.3g} GB, more than memory={memory / 1e9:.3g} GB: give fewer "
+            "points or costs, or use a learner that needs no grid, such as 'bc' or 'gail'"
+        )
+    return n_points
+
+
+def _points_along(n_dimensions: int) -> int:
+    return min(_MOST_ALONG, math.floor(_MOST_STATES ** (1 / n_dimensions)))
 
 
 def choose_grid(
@@ -121,23 +135,18 @@ def _axis(values: FloatArray, n_points: int, low: float, high: float) -> FloatAr
 def choose_repeat(
     simulator: GenerativeModel, grid: Grid, visited: FloatArray, actions: ActionGrid, rng: np.random.Generator
 ) -> int:
-    """Return for how many steps to hold an action, so that about half of a step or more moves half a cell."""
-    return int(np.clip(math.ceil(_CELL_SHARE / cells_moved(simulator, grid, visited, actions, rng)), 1, _LONGEST_REPEAT))
-
-
-def cells_moved(
-    simulator: GenerativeModel, grid: Grid, visited: FloatArray, actions: ActionGrid, rng: np.random.Generator
-) -> float:
-    """Return how many cells a step moves along the axis where it moves most, in the median over visited states."""
-    states = visited[rng.integers(len(visited), size=1000)]
+    """Return for how many steps to hold an action, so that it moves half a cell in the mean over axes."""
+    states = visited[rng.integers(len(visited), size=_N_MOVES)]
     done = actions.actions[rng.integers(len(actions), size=len(states))]
     after = np.asarray(simulator.sample_next(states, done, rng), dtype=np.float64)
     going = ~simulator.is_absorbing(after)
-    moved = np.zeros((int(going.sum()), grid.n_dimensions))
+    if not going.any():
+        return 1
+    moved = 0.0
     for j, (axis, period) in enumerate(zip(grid.axes, grid.periods, strict=True)):
         change = np.abs(after[going, j] - states[going, j])
         if period > 0:
             change = np.minimum(change, period - change)
         place = np.clip(np.searchsorted(axis, states[going, j]) - 1, 0, axis.size - 2)
-        moved[:, j] = change / np.diff(axis)[place]
-    return float(max(np.median(moved.max(axis=1)), 1e-9)) if len(moved) else 1.0
+        moved += float(np.median(change / np.diff(axis)[place])) / grid.n_dimensions
+    return min(_LONGEST_REPEAT, math.ceil(_CELL_SHARE / max(moved, 1e-9)))

@@ -1,12 +1,12 @@
 """A simulator over real vectors as a finite model on a grid.
 
-The state of the finite model is a point p of the grid. Action a is held for k steps of the simulator (``repeat``); where
-they lead, x', is written as a mean Σ λ_j p_j of points (`Grid.interpolate`), and λ is taken for the distribution of the
-next point. This is Gordon's averager (1995): the Bellman operator of the finite model is that of the simulator followed
-by interpolation, still a contraction with γ^k, so everything that is known of finite models holds for it exactly. What
-it says of the simulator carries the error of interpolation: with e the largest difference between V* and its
-interpolation, the values of the finite model are off by at most γ^k e/(1 − γ^k). Interpolation also *diffuses*: a step
-that moves less than a cell turns into a random walk along it. That is why actions are held until they move a cell or so.
+The state of the finite model is a point p of the grid. Action a is held for k steps of the simulator (``repeat``);
+where they lead, x', is written as a mean Σ λ_j p_j of points (`Grid.interpolate`), and λ is taken for the distribution
+of the next point. This is Gordon's averager (1995): the Bellman operator of the finite model is that of the simulator
+followed by interpolation, still a contraction with γ^k, so everything that is known of finite models holds for it
+exactly. What it says of the simulator carries the error of interpolation: with e the largest difference between V* and
+its interpolation, its values are off by at most γ^k e/(1 − γ^k). Interpolation also *diffuses*: a step that moves less
+than a cell turns into a random walk along it. That is why actions are held until they move half a cell or so.
 
 What is paid while an action is held is the discounted mean over its k steps, so that with the discount γ^k expected
 costs are those of single steps: (1 − γ)/(1 − γ^k) · Σ_{j<k} γ^j c(x_j, a), zero after an end.
@@ -14,7 +14,7 @@ costs are those of single steps: (1 − γ)/(1 − γ^k) · Σ_{j<k} γ^j c(x_j,
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
 from lfd_gym.costs.costs import Costs
+from lfd_gym.envs.classic_control import ClassicControlModel
+from lfd_gym.envs.processes import sample_next_in_processes
 from lfd_gym.grids.actions import ActionGrid
 from lfd_gym.grids.grid import Grid
 from lfd_gym.model.generative_model import GenerativeModel, check_generator
@@ -72,7 +74,8 @@ class GridModel:
     --------
     >>> import gymnasium as gym, numpy as np, lfd_gym as lfd
     >>> simulator = lfd.as_generative_model(gym.make("Pendulum-v1"))
-    >>> grid = lfd.Grid([np.linspace(-np.pi, np.pi, 40, endpoint=False), np.linspace(-8, 8, 41)], periods=[2 * np.pi, 0])
+    >>> angles, speeds = np.linspace(-np.pi, np.pi, 40, endpoint=False), np.linspace(-8, 8, 41)
+    >>> grid = lfd.Grid([angles, speeds], periods=[2 * np.pi, 0])
     >>> model = lfd.GridModel(simulator, grid, discount=0.95, rng=np.random.default_rng(0))
     >>> model.mdp(initial_states=[[np.pi, 0.0]])
     FiniteMDP(n_states=1640, n_actions=11, discount=0.95)
@@ -163,13 +166,15 @@ class GridModel:
 
     def _advance(self, states: FloatArray, actions: NDArray[np.generic], rng: np.random.Generator) -> FloatArray:
         """Take one step from each state, and check where it leads."""
-        following = np.asarray(self.simulator.sample_next(states, actions, rng), dtype=np.float64)
+        compiled = isinstance(self.simulator, ClassicControlModel)
+        draw = self.simulator.sample_next if compiled else partial(sample_next_in_processes, self.simulator)
+        following = np.asarray(draw(states, actions, rng), dtype=np.float64)
         self.n_steps += len(states)
         wrong = ~(np.isfinite(following).all(axis=1) | self.simulator.is_absorbing(following))
         if wrong.any():
             row = int(wrong.argmax())
             raise ValueError(
-                f"simulator must lead to finite states, got {following[row]} from {states[row]} by action {actions[row]}"
+                f"simulator must lead to finite states, got {following[row]} from {states[row]} by {actions[row]}"
             )
         return following
 
@@ -182,7 +187,9 @@ class GridModel:
 
     def mdp(self, initial_states: ArrayLike, weights: ArrayLike | None = None) -> FiniteMDP:
         """Return the finite model that begins in ``initial_states``, alike or with ``weights``."""
-        return FiniteMDP(self.transitions, self.spread(initial_states, weights), self.mdp_discount, self.absorbing_state)
+        return FiniteMDP(
+            self.transitions, self.spread(initial_states, weights), self.mdp_discount, self.absorbing_state
+        )
 
     def spread(self, states: ArrayLike, weights: ArrayLike | None = None) -> FloatArray:
         """Spread a distribution over ``states`` over the points of the grid, (S,)."""
@@ -269,9 +276,7 @@ class GridModel:
         return f"GridModel({self.grid}, {self.n_actions} actions held for {self.repeat})"
 
 
-def gives_the_same_twice(
-    simulator: GenerativeModel, grid: Grid, actions: ActionGrid, rng: np.random.Generator
-) -> bool:
+def gives_the_same_twice(simulator: GenerativeModel, grid: Grid, actions: ActionGrid, rng: np.random.Generator) -> bool:
     """Say whether a simulator leads from some points of the grid to the same states twice."""
     low, high = grid.bounds
     states = rng.uniform(low, high, (_N_TRIED_TWICE, grid.n_dimensions))

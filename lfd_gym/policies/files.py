@@ -24,6 +24,7 @@ _SPACES = ("observation", "outer_observation", "action")
 
 #: Kind → its class, or where to find it once it is needed.
 KINDS: dict[str, type[Policy] | str] = {
+    "grid": "lfd_gym.grids.policies:GridPolicy",
     "mixture": "lfd_gym.policies.mixtures:MixturePolicy",
     "network": NetworkPolicy,
     "table": TablePolicy,

@@ -1,0 +1,376 @@
+"""The exact apprentice on a grid over a simulator, judged and mended by rollouts of the simulator itself.
+
+1. The demonstrations' costs are spread over the grid as the apprentice's are, and the cutting-plane method solves the
+   finite model exactly.
+2. Its policy is brought back to the continuous space in several ways: the most probable action of the points around
+   (*vote*), one drawn from them (*draw*), the best by a step of the simulator and the values behind it (*lookahead*).
+3. Each is judged by rollouts of the simulator. While none is near enough, the cutting-plane method goes on with the
+   grid as its planner and those rollouts as its cuts, so that the error of the grid cannot mislead it; the best mixture
+   of the policies on the way (*mixture*) is a candidate too if all of them are far.
+4. Of those about as near as the nearest, the simplest is taken, and measured again on rollouts it was not chosen by.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from tqdm import tqdm
+
+from lfd_gym.baselines.learner import Learner, LearningResult
+from lfd_gym.costs.costs import TableCosts
+from lfd_gym.demonstrations.estimation import sampled_costs
+from lfd_gym.grids.actions import ActionGrid
+from lfd_gym.grids.choice import choose_grid, choose_points, choose_repeat, grid_problem
+from lfd_gym.grids.grid import Grid
+from lfd_gym.grids.grid_model import GridModel
+from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy, StatesOf
+from lfd_gym.grids.readings import StateReading
+from lfd_gym.grids.surroundings import surroundings
+from lfd_gym.model.mdp import FiniteMDP, one_hot
+from lfd_gym.policies.mixtures import MixturePolicy
+from lfd_gym.policies.policy import Policy
+from lfd_gym.policies.tables import UniformPolicy
+from lfd_gym.resources import Resources
+from lfd_gym.solvers.exact.bundle_master import bundle_master
+from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
+from lfd_gym.task import Access, Task
+from lfd_gym.validation import FloatArray, LfdGymWarning
+
+#: How a policy of the grid acts between its points, the simplest first.
+Mode = Literal["vote", "lookahead", "draw", "mixture"]
+_SIMPLEST = ("vote", "lookahead", "draw", "mixture")
+
+#: Share of the demonstrated starts among all that are solved from and judged from, and how many others there are.
+_DEMONSTRATED_SHARE, _N_OTHERS = 0.8, 50
+#: The gap to which the grid is solved: what is left of it is less than what the grid is wrong by.
+_TOLERANCE = 2e-3
+_PLAN_TOLERANCE = 1e-3
+#: Near enough: of the distance of random play.
+_ENOUGH = 0.05
+#: As near as the nearest: up to this much further, absolutely or as a share of its distance.
+_MARGIN, _SHARE_OF_LEAST = 0.01, 0.25
+#: Fresh rollouts, and how much of the discounted weight they leave out.
+_N_FRESH, _FRESH_TAIL = 200, 1e-3
+#: A mixture averages out what each of its policies does wrong: it is for when none of them comes within this share of
+#: the distance of random play.
+_SINGLE_WILL_DO = 0.25
+#: An initial state is far from a demonstrated one if they differ by more than this share of the box along some axis.
+_FAR = 0.1
+#: Of initial states that are far, and of the discounted weight that was not demonstrated: more is worth a warning.
+_MANY_FAR, _MUCH_UNSEEN = 0.25, 0.25
+
+
+@dataclass(frozen=True)
+class GridApprentice(Learner):
+    """The exact apprentice on a grid over a simulator; it is called ``"grid"``.
+
+    What is not given is chosen: the box and the density of the axes from demonstrations, initial states and random
+    play, the number of points from the dimensions and the memory, the repeat from how far a step moves on the grid.
+
+    Attributes
+    ----------
+    grid
+        The grid over states.
+    n_points
+        Along each axis, if the grid is chosen.
+    n_actions
+        Along each dimension of a `Box` of actions.
+    repeat
+        For how many steps an action is held on the grid; the policy chooses anew at every step.
+    angles
+        Which entries of states are angles in radians, besides those that observations show as sine and cosine.
+    memory
+        How many bytes the grid model with its costs may take.
+    """
+
+    grid: Grid | None = None
+    n_points: int | None = None
+    n_actions: int | None = None
+    repeat: int | None = None
+    angles: tuple[int, ...] = ()
+    memory: float = 2e9
+
+    needs: ClassVar[Access] = "simulator"
+    discounted: ClassVar[bool] = True
+    budget_unit: ClassVar[str] = "planner calls"
+    default_budget: ClassVar[int] = 120
+
+    @property
+    def name(self) -> str:
+        """``"grid"``."""
+        return "grid"
+
+    def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
+        """Lay the grid, solve it, and find the policy that is nearest in the simulator."""
+        refused = grid_task_problem(task) if self.grid is None and self.n_points is None else states_problem(task)
+        if refused:
+            raise ValueError(f"grid cannot learn this task: {refused}")
+        states = demonstrated_states(task)
+        model, states_of = self._model(task, states, rng)
+        search = _Search(task, model, states, states_of, budget, rng)
+        search.solve_grid()
+        search.mend()
+        best = search.best()
+        fresh = sampled_costs(
+            best.policy,
+            task.simulator,
+            task.costs,
+            task.criterion,
+            n_rollouts=_N_FRESH,
+            horizon=task.criterion.steps(_FRESH_TAIL),
+            rng=rng,
+        )
+        facts = {
+            "mode": best.mode,
+            "distance": float(task.costs.weights.support(fresh.values - search.expert)),
+            "distance_of_random": search.random_distance,
+            "distance_when_chosen": best.distance,
+            "n_rollouts": fresh.n_trajectories,
+            "grid": repr(model.grid),
+            "n_actions": model.n_actions,
+            "repeat": model.repeat,
+            "share_outside": model.share_outside,
+            "deterministic": model.deterministic,
+            "apprentice_value_on_grid": search.value_on_grid,
+            "n_planner_calls": search.n_planner_calls,
+            "n_candidates": len(search.candidates),
+            **_warned(task, model.grid, states, search.starts),
+        }
+        steps = model.n_steps + search.n_steps + fresh.n_steps
+        values = GridValues(model.grid, best.values, states_of) if best.values is not None else None
+        return LearningResult(best.policy, best.weights, values, Resources(oracle_calls=steps), facts)
+
+    def _model(self, task: Task, states: FloatArray, rng: np.random.Generator) -> tuple[GridModel, StatesOf]:
+        simulator, n_costs = task.simulator, task.expert_features().values.size
+        actions = ActionGrid(simulator.action_space, self.n_actions)
+        visited, _ = surroundings(simulator, states, rng)
+        reading = StateReading.found(simulator, visited)
+        grid = self.grid
+        if grid is None:
+            n_points = choose_points(states.shape[1], len(actions), n_costs, self.memory, self.n_points)
+            read = () if reading is None else tuple(np.flatnonzero(reading.cosines >= 0).tolist())
+            grid = choose_grid(visited, n_points, angles=read + self.angles, space=simulator.state_space)
+        elif not grid.inside(states).all():
+            outside = ~grid.inside(states)
+            raise ValueError(
+                f"grid must hold the demonstrated states, but {outside.sum()} of {outside.size} lie outside, such as "
+                f"{states[outside][0]}; it spans {grid.bounds[0]} to {grid.bounds[1]}"
+            )
+        repeat = choose_repeat(simulator, grid, visited, actions, rng) if self.repeat is None else self.repeat
+        model = GridModel(simulator, grid, discount=task.discount, rng=rng, actions=actions, repeat=repeat)
+        return model, reading or simulator.states_of  # type: ignore[attr-defined]
+
+
+@dataclass(frozen=True, eq=False)
+class GridValues:
+    """Values on a grid as a function of observations."""
+
+    grid: Grid
+    values: FloatArray
+    states_of: StatesOf
+
+    def __call__(self, observations: Any) -> FloatArray:
+        """Return the value of each observation."""
+        corners, weights = self.grid.interpolate(self.states_of(observations))
+        return np.asarray((self.values[corners] * weights).sum(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    mode: Mode
+    policy: Policy
+    expected: FloatArray
+    distance: float
+    weights: FloatArray
+    values: FloatArray | None
+
+
+class _Search:
+    """Finds candidates and judges them; ``expert`` are the demonstrations' costs as they are, not on the grid."""
+
+    def __init__(
+        self,
+        task: Task,
+        model: GridModel,
+        states: FloatArray,
+        states_of: StatesOf,
+        budget: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self._task, self._model, self._states, self._states_of = task, model, states, states_of
+        self._budget, self._seed = budget, int(rng.integers(2**63))
+        self.expert = task.expert_features("rescale").values
+        firsts = states[task.demonstrations.offsets[:-1]]
+        others = np.asarray(task.simulator.sample_initial(_N_OTHERS, rng), dtype=np.float64)
+        self.starts = np.concatenate([firsts, others])
+        self._shares = np.repeat(
+            [_DEMONSTRATED_SHARE / len(firsts), (1 - _DEMONSTRATED_SHARE) / len(others)], [len(firsts), len(others)]
+        )
+        self._table = model.table(task.costs)
+        self._mdp: FiniteMDP = model.mdp(self.starts, self._shares)
+        self._master = bundle_master(task.costs.weights, self.expert.size)
+        self.candidates: list[_Candidate] = []
+        self.n_steps = self.n_planner_calls = 0
+        self.random_distance = self._distance(self._judge(UniformPolicy(task.simulator.action_space)))
+        self.value_on_grid = float("nan")
+
+    def solve_grid(self) -> None:
+        """Solve the finite model, and judge its policy in the simulator."""
+        task, model = self._task, self._model
+        costs = TableCosts(self._table, model.n_actions, task.costs.weights)
+        target = model.spread_costs(task.costs, self._states, task.demonstrations.actions, _step_weights(task))
+        solution = solve_cutting_plane(
+            self._mdp,
+            costs,
+            np.clip(target, -1.0, 1.0),
+            tolerance=_TOLERANCE,
+            max_planner_calls=max(1, self._budget * 5 // 6),
+        )
+        self.n_planner_calls = solution.n_planner_calls
+        self.value_on_grid = solution.apprentice_value
+        weights = solution.cost_weights if solution.cost_weights.any() else self._master.best_weights
+        for mode in ("vote", "lookahead", "draw"):
+            self._consider(mode, solution.policy, weights, solution.values)
+
+    def mend(self) -> None:
+        """While no candidate is near enough, plan on the grid for the cost that tells them most from the expert."""
+        left = self._budget - self.n_planner_calls
+        values = self.candidates[0].values
+        with tqdm(total=min(left, self._budget // 6), unit=" cuts", delay=1, disable=None, leave=False) as bar:
+            for _ in range(min(left, self._budget // 6)):
+                near = min(candidate.distance for candidate in self.candidates)
+                weights = self._master.next_weights()
+                if near <= _ENOUGH * self.random_distance or self._master.gap < _TOLERANCE:
+                    break
+                if not np.isfinite(weights).all():
+                    break
+                cost = self._table @ weights
+                plan = self._mdp.plan(cost, _PLAN_TOLERANCE * max(float(np.ptp(cost)), 1e-9), values)
+                values = plan.values
+                self.n_planner_calls += 1
+                table = one_hot(plan.actions, self._model.n_actions)
+                self._consider("lookahead" if self._model.deterministic else "vote", table, weights, values)
+                bar.update()
+                bar.set_postfix(distance=f"{near:.3f}")
+        self._mix()
+
+    def _consider(self, mode: Mode, table: FloatArray, weights: FloatArray, values: FloatArray) -> None:
+        if mode == "lookahead" and not self._model.deterministic:
+            return
+        policy = self._policy(mode, table, weights, values)
+        expected = self._judge(policy)
+        self._master.add(weights, expected - self.expert)
+        self.candidates.append(_Candidate(mode, policy, expected, self._distance(expected), weights, values))
+
+    def _policy(self, mode: Mode, table: FloatArray, weights: FloatArray, values: FloatArray) -> Policy:
+        model = self._model
+        if mode == "lookahead":
+            return LookaheadPolicy(model, self._table @ weights, values, self._states_of)
+        grid, seen = model.grid, model.simulator.observation_space
+        return GridPolicy(grid, model.actions, table[: grid.n_points], self._states_of, seen, vote=mode == "vote")
+
+    def _mix(self) -> None:
+        """Add the mixture that is nearest; its expected costs are the mean of those of its parts."""
+        mixed = np.flatnonzero(self._master.mixture > 0)
+        near = min(candidate.distance for candidate in self.candidates)
+        if mixed.size < 2 or near <= _SINGLE_WILL_DO * self.random_distance:
+            return
+        parts, shares = [self.candidates[k] for k in mixed], self._master.mixture[mixed]
+        expected = shares / shares.sum() @ np.array([part.expected for part in parts])
+        policy = MixturePolicy([part.policy for part in parts], shares / shares.sum())
+        weights = self._master.best_weights
+        self.candidates.append(_Candidate("mixture", policy, expected, self._distance(expected), weights, None))
+
+    def best(self) -> _Candidate:
+        """Return the simplest of those that are about as near as the nearest."""
+        least = min(candidate.distance for candidate in self.candidates)
+        near = [each for each in self.candidates if each.distance <= least + max(_MARGIN, _SHARE_OF_LEAST * least)]
+        return min(near, key=lambda each: (_SIMPLEST.index(each.mode), each.distance))
+
+    def _judge(self, policy: Policy) -> FloatArray:
+        """Return the expected costs of rollouts from the starts, the same random numbers for all policies."""
+        task = self._task
+        demonstrations = task.demonstrations
+        horizon = int(demonstrations.lengths.max())
+        if demonstrations.terminated.any():  # one who needs longer than the expert shall be seen to
+            horizon = min(2 * horizon, task.time_limit or 2 * horizon)
+        estimate = sampled_costs(
+            policy,
+            task.simulator,
+            task.costs,
+            task.criterion,
+            n_rollouts=len(self.starts),
+            horizon=horizon,
+            rng=np.random.default_rng(self._seed),
+            initial_states=self.starts,
+        )
+        self.n_steps += estimate.n_steps
+        return np.asarray(self._shares @ (estimate.trajectory_values / (1 - estimate.unseen_mass)[:, None]))
+
+    def _distance(self, expected: FloatArray) -> float:
+        return float(self._task.costs.weights.support(expected - self.expert))
+
+
+def states_problem(task: Task) -> str:
+    """Return why the states of demonstrations cannot be told, empty if they can."""
+    if not hasattr(task.simulator, "states_of"):
+        return "its observations do not tell the states of the simulator, which has no `states_of`"
+    return ""
+
+
+def grid_task_problem(task: Task) -> str:
+    """Return why no grid can be laid over a task with a simulator, empty if one can."""
+    return states_problem(task) or grid_problem(task.simulator)
+
+
+def demonstrated_states(task: Task) -> FloatArray:
+    """Return the (n, d) states that the demonstrations acted on."""
+    seen = task.demonstrations.acted_on
+    states = np.asarray(task.simulator.states_of(seen), dtype=np.float64)  # type: ignore[attr-defined]
+    wrong = ~np.isfinite(states).all(axis=1)
+    if wrong.any():
+        raise ValueError(f"demonstrations must be of finite states, got {states[wrong][0]}")
+    if not len(states):
+        raise ValueError("demonstrations must hold at least one step")
+    return states
+
+
+def _step_weights(task: Task) -> FloatArray:
+    """Return the weight of each demonstrated step in the mean over trajectories, what was cut off made up for."""
+    demonstrations = task.demonstrations
+    weights = []
+    for length, terminated in zip(demonstrations.lengths, demonstrations.terminated, strict=True):
+        own = task.criterion.weights(int(length))
+        weights.append(own if terminated else own / own.sum())
+    return np.concatenate(weights) / len(demonstrations)
+
+
+def _warned(task: Task, grid: Grid, states: FloatArray, starts: FloatArray) -> dict[str, float]:
+    """Return what the demonstrations leave open, and warn where it is much."""
+    others = starts[len(task.demonstrations) :]
+    low, high = grid.bounds
+    span = np.where(grid.periods > 0, grid.periods, high - low)
+    far = np.ones(len(others), dtype=bool)
+    for k, other in enumerate(others):
+        apart = np.abs(states - other)
+        apart = np.where(grid.periods > 0, np.minimum(apart % span, span - apart % span), apart)
+        far[k] = (apart / span).max(axis=1).min() > _FAR
+    unseen = float(task.expert_features().unseen_mass.mean())
+    if far.mean() > _MANY_FAR:
+        warnings.warn(
+            f"{far.sum()} of {far.size} initial states are far from every demonstrated one: what the expert does there "
+            "is not known, and the policy there follows from the recovered cost alone",
+            LfdGymWarning,
+            stacklevel=4,
+        )
+    if unseen > _MUCH_UNSEEN:
+        warnings.warn(
+            f"the demonstrations show {1 - unseen:.0%} of the discounted weight: what comes after they were cut is "
+            f"taken to be like what came before; a smaller discount than {task.discount} would fit them",
+            LfdGymWarning,
+            stacklevel=4,
+        )
+    return {"share_of_starts_far": float(far.mean()), "unseen_mass": unseen}
