@@ -58,13 +58,13 @@ def choose_points(n_dimensions: int, n_actions: int, n_costs: int, memory: float
     corners = corners_of(n_dimensions, default_interpolation(n_dimensions))
     for_each = n_actions * (_COPIES * 12.0 * corners + 8.0 * n_costs)
     if n_points is None:
-        fitting = math.floor((memory / for_each) ** (1 / n_dimensions))
+        fitting = math.floor(math.pow(memory / for_each, 1 / n_dimensions))
         n_points = min(_points_along(n_dimensions), fitting)
         if n_points >= _FEWEST_ALONG:
             return n_points
         n_points = _FEWEST_ALONG
-    n_states = n_points**n_dimensions
-    if n_states * for_each > memory or n_states > _MOST_STATES**2:
+    n_states = int(n_points**n_dimensions)
+    if n_states * for_each > memory:
         raise ValueError(
             f"{n_dimensions} dimensions at {n_points} points are {n_states:,} states x {n_actions} actions with "
             f"{n_costs} costs, {n_states * for_each / 1e9:.3g} GB, more than memory={memory / 1e9:.3g} GB: give fewer "

@@ -223,7 +223,7 @@ def _locate(value: float, axis: FloatArray, period: float) -> tuple[int, float]:
         return 0, 0.0
     if value >= last:
         return axis.size - 2, 1.0
-    below = np.searchsorted(axis, value, side="right") - 1
+    below = int(np.searchsorted(axis, value, side="right")) - 1
     return below, (value - axis[below]) / (axis[below + 1] - axis[below])
 
 

@@ -195,15 +195,15 @@ class GridModel:
         """Spread a distribution over ``states`` over the points of the grid, (S,)."""
         corners, shares = self.grid.interpolate(states)
         own = np.full(len(corners), 1 / len(corners)) if weights is None else np.asarray(weights, dtype=np.float64)
-        return np.bincount(corners.ravel(), (shares * own[:, None]).ravel(), minlength=self.n_states)
+        mass = (shares * own[:, None]).ravel()
+        return np.asarray(np.bincount(corners.ravel(), mass, minlength=self.n_states), dtype=np.float64)
 
     def table(self, costs: Costs) -> FloatArray:
         """Return ``costs`` of all pairs, (S·A, n_c), averaged over the steps that an action is held."""
         n_actions, n_pairs = self.n_actions, self.grid.n_points * self.n_actions
         points = self.grid.points
-        if costs.n_costs is None:
-            costs.rows(self.simulator.observe(points[:1]), self.actions.actions[:1])
-        table = np.zeros((self.n_states * n_actions, costs.n_costs))  # type: ignore[arg-type]
+        n_costs = costs.rows(self.simulator.observe(points[:1]), self.actions.actions[:1]).shape[1]
+        table = np.zeros((self.n_states * n_actions, n_costs))
         scale = (1 - self.discount) / (1 - self.mdp_discount)
         for step in range(self.repeat):
             factor = scale * self.discount**step

@@ -114,7 +114,7 @@ class GridPolicy(_OverActions):
         observed = space_from_data("observation", data["observation_space"], arrays)
         actions = ActionGrid(space_from_data("action", data["action_space"], arrays), data["n_actions"])
         reading = StateReading.from_arrays(arrays)
-        reading.check(int(np.prod(observed.shape)))
+        reading.check(int(np.prod(observed.shape or ())))
         grid = Grid.from_data(data, arrays)
         return cls(grid, actions, arrays["table"], reading, observed, vote=bool(data["vote"]))
 
