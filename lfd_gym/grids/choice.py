@@ -74,7 +74,7 @@ def choose_points(n_dimensions: int, n_actions: int, n_costs: int, memory: float
 
 
 def _points_along(n_dimensions: int) -> int:
-    return min(_MOST_ALONG, math.floor(_MOST_STATES ** (1 / n_dimensions)))
+    return min(_MOST_ALONG, math.floor(math.pow(_MOST_STATES, 1 / n_dimensions)))
 
 
 def choose_grid(
