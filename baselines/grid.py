@@ -7,13 +7,14 @@
 3. Each is judged by rollouts of the simulator. While none is near enough, the cutting-plane method goes on with the
    grid as its planner and those rollouts as its cuts, so that the error of the grid cannot mislead it; the best mixture
    of the policies on the way (*mixture*) is a candidate too if all of them are far.
-4. Of those about as near as the nearest, the simplest is taken, and measured again on rollouts it was not chosen by.
+4. The nearest are judged again, now as much by where the task starts as by where the demonstrations do. Of those
+   about as near as the nearest, the simplest is taken, and measured once more on rollouts it was not chosen by.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -50,8 +51,10 @@ _TOLERANCE = 2e-3
 _PLAN_TOLERANCE = 1e-3
 #: Near enough: of the distance of random play.
 _ENOUGH = 0.05
+#: Candidates up to this many times as far as the nearest are judged again, from so many initial states of the task.
+_FINALIST, _MOST_FINALISTS, _N_STARTS = 2.0, 8, 200
 #: As near as the nearest: up to this much further, absolutely or as a share of its distance.
-_MARGIN, _SHARE_OF_LEAST = 0.01, 0.25
+_MARGIN, _SHARE_OF_LEAST = 0.005, 0.1
 #: Fresh rollouts, and how much of the discounted weight they leave out.
 _N_FRESH, _FRESH_TAIL = 200, 1e-3
 #: A mixture averages out what each of its policies does wrong: it is for when none of them comes within this share of
@@ -209,6 +212,7 @@ class _Search:
         self._shares = np.repeat(
             [_DEMONSTRATED_SHARE / len(firsts), (1 - _DEMONSTRATED_SHARE) / len(others)], [len(firsts), len(others)]
         )
+        self._elsewhere = np.asarray(task.simulator.sample_initial(_N_STARTS, rng), dtype=np.float64)
         self._table = model.table(task.costs)
         self._mdp: FiniteMDP = model.mdp(self.starts, self._shares)
         self._master = bundle_master(task.costs.weights, self.expert.size)
@@ -286,11 +290,22 @@ class _Search:
 
     def best(self) -> _Candidate:
         """Return the simplest of those that are about as near as the nearest."""
-        least = min(candidate.distance for candidate in self.candidates)
-        near = [each for each in self.candidates if each.distance <= least + max(_MARGIN, _SHARE_OF_LEAST * least)]
+        ordered = sorted(self.candidates, key=lambda each: each.distance)
+        far = _FINALIST * ordered[0].distance + _MARGIN
+        finalists = [self._judged_again(each) for each in ordered[:_MOST_FINALISTS] if each.distance <= far]
+        least = min(each.distance for each in finalists)
+        near = [each for each in finalists if each.distance <= least + max(_MARGIN, _SHARE_OF_LEAST * least)]
         return min(near, key=lambda each: (_SIMPLEST.index(each.mode), each.distance))
 
+    def _judged_again(self, candidate: _Candidate) -> _Candidate:
+        """Give a policy that is near from the demonstrated starts but lost elsewhere the distance it deserves."""
+        elsewhere = self._expected(candidate.policy, self._elsewhere, np.full(_N_STARTS, 1 / _N_STARTS))
+        return replace(candidate, distance=(candidate.distance + self._distance(elsewhere)) / 2)
+
     def _judge(self, policy: Policy) -> FloatArray:
+        return self._expected(policy, self.starts, self._shares)
+
+    def _expected(self, policy: Policy, starts: FloatArray, shares: FloatArray) -> FloatArray:
         """Return the expected costs of rollouts from the starts, the same random numbers for all policies."""
         task = self._task
         demonstrations = task.demonstrations
@@ -302,13 +317,13 @@ class _Search:
             task.simulator,
             task.costs,
             task.criterion,
-            n_rollouts=len(self.starts),
+            n_rollouts=len(starts),
             horizon=horizon,
             rng=np.random.default_rng(self._seed),
-            initial_states=self.starts,
+            initial_states=starts,
         )
         self.n_steps += estimate.n_steps
-        return np.asarray(self._shares @ (estimate.trajectory_values / (1 - estimate.unseen_mass)[:, None]))
+        return np.asarray(shares @ (estimate.trajectory_values / (1 - estimate.unseen_mass)[:, None]))
 
     def _distance(self, expected: FloatArray) -> float:
         return float(self._task.costs.weights.support(expected - self.expert))

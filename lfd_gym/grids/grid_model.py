@@ -78,7 +78,7 @@ class GridModel:
     >>> grid = lfd.Grid([angles, speeds], periods=[2 * np.pi, 0])
     >>> model = lfd.GridModel(simulator, grid, discount=0.95, rng=np.random.default_rng(0))
     >>> model.mdp(initial_states=[[np.pi, 0.0]])
-    FiniteMDP(n_states=1640, n_actions=11, discount=0.95)
+    FiniteMDP(n_states=1640, n_actions=11, discount=0.95, nonzeros=70431)
     """
 
     def __init__(

@@ -132,7 +132,7 @@ def test_an_interrupt_ends_all_processes():
     parent = os.getpid()
 
     def interrupt():
-        time.sleep(0.5)  # Python ignores what is raised in the midst of a fork
+        time.sleep(2)  # Python ignores what is raised in the midst of a fork
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(parent, signal.SIGINT)
         time.sleep(60)

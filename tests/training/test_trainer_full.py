@@ -408,7 +408,7 @@ def test_features_that_do_not_fit_are_refused(pole, world):
     with pytest.raises(ValueError, match="learner 'plug_in' has no setting 'value_radius'"):
         make(world, solver="plug_in", value_radius=3.0)
     with pytest.raises(ValueError, match="occupancy_features and value_features must be given over Box"):
-        pole_trainer(pole, occupancy_features=None, value_features=None).train(10)
+        pole_trainer(pole, solver="mirror_descent", occupancy_features=None, value_features=None).train(10)
     with pytest.raises(ValueError, match="value_radius must be given for the ball"):
         pole_trainer(pole, value_domain="ball").train(10)
     stored = lfd.features.rollout_occupancies([[np.zeros((3, 4))]], [[np.zeros(3, dtype=int)]], 0.95)
