@@ -96,12 +96,6 @@ def installed_id(env_id: str) -> str:
     return env_id if env_id in gym.registry else env_id.replace("InvertedPendulum-v5", "InvertedPendulum-v4")
 
 
-def repair_acrobot() -> None:
-    """Give NumPy 2 the name back that Acrobot of Gymnasium 0.29 asks for; for scripts, as it changes the process."""
-    if not hasattr(np, "float_"):
-        np.float_ = np.float64  # type: ignore[attr-defined]  # noqa: NPY201
-
-
 # -- experts and their returns ----------------------------------------------------------------------------------------
 
 

@@ -98,8 +98,6 @@ def difference(theirs: FloatArray, ours: FloatArray) -> str:
 
 def compare_classic(env_id: str) -> Row:
     """Step the same pairs compiled and by the environment."""
-    if not hasattr(np, "float_"):
-        np.float_ = np.float64  # type: ignore[attr-defined]  # noqa: NPY201 - Acrobot of Gymnasium 0.29 uses it
     model: Any = lfd.as_generative_model(gym.make(env_id))
     rng = np.random.default_rng(0)
     model.action_space.seed(0)

@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 import tyro
-from experts import FOLDER, Floats, Kind, episode_returns, installed_id, random_and_expert_returns, repair_acrobot
+from experts import FOLDER, Floats, Kind, episode_returns, installed_id, random_and_expert_returns
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -192,7 +192,6 @@ def main() -> None:
     if unknown:
         sys.exit(f"no experts of {', '.join(sorted(unknown))}; known are {', '.join(RECIPES)}")
     torch.set_num_threads(1)  # networks this small do not gain from more
-    repair_acrobot()
     if options.evaluate:
         print_returns(options.env_ids, options.episodes)
         return

@@ -2,6 +2,7 @@
 
 import gymnasium as gym
 
+from lfd_gym.envs.acrobot_repair import repair_acrobot
 from lfd_gym.envs.garnet import GarnetEnv, garnet
 from lfd_gym.envs.gridworld import StochasticGridworldEnv, gridworld_transitions
 from lfd_gym.envs.rendering import render_grid
@@ -36,3 +37,4 @@ def register_envs() -> None:
 
 
 register_envs()
+repair_acrobot()

@@ -48,6 +48,8 @@ class CompiledTask:
         Its steps.
     names
         The attributes that are constants of the kernel, in its order.
+    rewards
+        (the environment, (n, d) states, (n,) actions, which of these steps end the episode) to the (n,) rewards.
     initial
         Between which numbers ``reset`` draws each entry of the state; those that follow are zero.
     n_angles
@@ -63,6 +65,7 @@ class CompiledTask:
     size: int
     kernel: Callable[..., int]
     names: tuple[str, ...]
+    rewards: Callable[[Any, FloatArray, NDArray[Any], NDArray[np.bool_]], FloatArray]
     initial: tuple[tuple[float, float], ...]
     n_angles: int = 0
     choice: tuple[str, str] | None = None
@@ -126,9 +129,8 @@ class CompiledTask:
     def fits(self, env: Any) -> bool:
         """Whether an environment of this class is one that is known.
 
-        Those of another Gymnasium may have other constants or make other steps, and NumPy 1 does not make a float32 of
-        numbers of Python that meet one. Acrobot of Gymnasium 0.29 does not step at all with NumPy 2: what breaks in the
-        environment breaks in its model.
+        Those of another Gymnasium may have other constants, make other steps or give other rewards, and NumPy 1 does
+        not make a float32 of numbers of Python that meet one.
         """
         fresh = self.kind()
         plain = {name for name in dir(fresh) if type(getattr(fresh, name)) in (int, float, str, list)}
@@ -138,13 +140,10 @@ class CompiledTask:
         spaces = env.action_space, fresh.action_space
         if len({(type(space), space.shape, space.dtype) for space in spaces}) > 1:
             return False
-        try:
-            return self._agrees_with(fresh)
-        except AttributeError:  # Acrobot's np.float_
-            return False
+        return self._agrees_with(fresh)
 
     def _agrees_with(self, env: Any) -> bool:
-        """Whether ``env``, which is not used elsewhere, starts, looks and steps as is written down here."""
+        """Whether ``env``, which is not used elsewhere, starts, looks, steps and rewards as is written down here."""
         rng = np.random.default_rng(0)
         env.np_random = np.random.default_rng(0)
         initial = self.initial_states(_N_COMPARED, rng)
@@ -157,17 +156,47 @@ class CompiledTask:
         for k in range(_N_COMPARED):
             look = env.reset()[0]
             same = same and np.array_equal(env.state, initial[k]) and np.allclose(look, shown[k])
-        stepped = np.full_like(batch, np.nan)
+        stepped, rewards = np.full_like(batch, np.nan), np.zeros(_N_COMPARED)
         for k in range(_N_COMPARED):
             env.state = batch[k].copy()
             env.steps_beyond_terminated = None
-            if not env.step(actions[k])[2]:
+            _, rewards[k], terminated, _, _ = env.step(actions[k])
+            if not terminated:
                 stepped[k] = env.state
+        same = same and np.allclose(
+            self.rewards(env, batch, actions.reshape(_N_COMPARED), np.isnan(stepped[:, 0])), rewards
+        )
         left = np.zeros(len(batch), dtype=np.bool_)
         constants = self.constants(env)
         if constants is None or self.kernel(batch, self.moves(env, actions, batch, rng), left, *constants):
             return False
         return same and np.allclose(batch, stepped, rtol=0.0, atol=1e-9, equal_nan=True)
+
+
+def _acrobot_rewards(env: Any, states: FloatArray, actions: NDArray[Any], ended: NDArray[np.bool_]) -> FloatArray:
+    return np.where(ended, 0.0, -1.0)
+
+
+def _cart_pole_rewards(env: Any, states: FloatArray, actions: NDArray[Any], ended: NDArray[np.bool_]) -> FloatArray:
+    if getattr(env, "_sutton_barto_reward", False):  # since Gymnasium 1.0
+        return np.where(ended, -1.0, 0.0)
+    return np.ones(len(states))
+
+
+def _mountain_car_rewards(env: Any, states: FloatArray, actions: NDArray[Any], ended: NDArray[np.bool_]) -> FloatArray:
+    return np.full(len(states), -1.0)
+
+
+def _continuous_mountain_car_rewards(
+    env: Any, states: FloatArray, actions: NDArray[Any], ended: NDArray[np.bool_]
+) -> FloatArray:
+    return np.where(ended, 100.0, 0.0) - actions.astype(np.float64) ** 2 * 0.1
+
+
+def _pendulum_rewards(env: Any, states: FloatArray, actions: NDArray[Any], ended: NDArray[np.bool_]) -> FloatArray:
+    angles = (states[:, 0] + np.pi) % (2 * np.pi) - np.pi
+    torques = np.clip(actions, -env.max_torque, env.max_torque)
+    return np.asarray(-(angles**2 + 0.1 * states[:, 1] ** 2 + 0.001 * torques**2))
 
 
 TASKS = {
@@ -181,6 +210,7 @@ TASKS = {
                 *("LINK_LENGTH_1", "LINK_MASS_1", "LINK_MASS_2", "LINK_COM_POS_1", "LINK_COM_POS_2", "LINK_MOI"),
                 *("MAX_VEL_1", "MAX_VEL_2", "dt"),
             ),
+            _acrobot_rewards,
             initial=((-0.1, 0.1),) * 4,
             n_angles=2,
             choice=("book_or_nips", "nips"),
@@ -193,6 +223,7 @@ TASKS = {
                 *("gravity", "masspole", "total_mass", "length", "polemass_length", "force_mag", "tau"),
                 *("theta_threshold_radians", "x_threshold"),
             ),
+            _cart_pole_rewards,
             initial=((-0.05, 0.05),) * 4,
             choice=("kinematics_integrator", "euler"),
         ),
@@ -204,6 +235,7 @@ TASKS = {
                 *("power", "min_action", "max_action", "max_speed", "min_position", "max_position"),
                 *("goal_position", "goal_velocity"),
             ),
+            _continuous_mountain_car_rewards,
             initial=((-0.6, -0.4),),
             numbers=(float, int),
         ),
@@ -212,6 +244,7 @@ TASKS = {
             2,
             kernels.step_mountain_car,
             ("force", "gravity", "max_speed", "min_position", "max_position", "goal_position", "goal_velocity"),
+            _mountain_car_rewards,
             initial=((-0.6, -0.4),),
         ),
         CompiledTask(
@@ -219,6 +252,7 @@ TASKS = {
             2,
             kernels.step_pendulum,
             ("g", "m", "l", "dt", "max_speed", "max_torque"),
+            _pendulum_rewards,
             initial=((-np.pi, np.pi), (-1.0, 1.0)),
             n_angles=1,
             numbers=(float, int),

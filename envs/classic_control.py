@@ -59,8 +59,8 @@ class ClassicControlModel(SimulatorModel):
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
         """Draw one next state for each pair."""
-        constants = None if self._task is None else self._task.constants(self.env)
-        if self._task is None or constants is None or self.env.action_space is not self.action_space:
+        constants = self._constants()
+        if self._task is None or constants is None:
             return super().sample_next(states, actions, rng)
         batch = self._batch(states)
         choices = batch_of("actions", actions, self.action_space)
@@ -71,6 +71,27 @@ class ClassicControlModel(SimulatorModel):
         if self._task.kernel(batch, moves, left, *constants):
             batch[left] = super().sample_next(batch[left], choices[left], rng)
         return batch
+
+    def sample_rewarded(
+        self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator
+    ) -> tuple[NDArray[Any], FloatArray]:
+        """Draw one next state for each pair, as `sample_next` does, and return the rewards of these steps too."""
+        if self._task is None or self._constants() is None:
+            return super().sample_rewarded(states, actions, rng)
+        successors = self.sample_next(states, actions, rng)
+        before = self._batch(states)
+        going = ~np.isnan(before[:, 0])
+        rewards = np.zeros(len(before))
+        done = np.asarray(actions, dtype=self.action_space.dtype).reshape(len(before))
+        ended = np.isnan(successors[going, 0])
+        rewards[going] = self._task.rewards(self.env, before[going], done[going], ended)
+        return successors, rewards
+
+    def _constants(self) -> tuple[float, ...] | None:
+        """Return the constants of the compiled steps; None if the environment has to step by itself."""
+        if self._task is None or self.env.action_space is not self.action_space:
+            return None
+        return self._task.constants(self.env)
 
     def observe(self, states: ArrayLike) -> NDArray[Any]:
         """Return what a policy sees of each state."""
@@ -109,8 +130,11 @@ class ClassicControlModel(SimulatorModel):
         return self.env.state
 
     def _next_state(self, state: Any, action: Any) -> Any | None:
-        terminated = self._step_from(state, action)[2]
-        return None if terminated else self.env.state
+        return self._rewarded_next_state(state, action)[0]
+
+    def _rewarded_next_state(self, state: Any, action: Any) -> tuple[Any | None, float]:
+        _, reward, terminated, _, _ = self._step_from(state, action)
+        return (None if terminated else self.env.state), reward
 
     def _step_from(self, state: Any, action: Any) -> Any:
         self.env.state = state

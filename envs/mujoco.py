@@ -93,8 +93,11 @@ class MujocoModel(SimulatorModel):
         return self._state()
 
     def _next_state(self, state: Any, action: Any) -> Any | None:
-        terminated = self._step_from(state, action)[2]
-        return None if terminated else self._state()
+        return self._rewarded_next_state(state, action)[0]
+
+    def _rewarded_next_state(self, state: Any, action: Any) -> tuple[Any | None, float]:
+        _, reward, terminated, _, _ = self._step_from(state, action)
+        return (None if terminated else self._state()), reward
 
     def _step_from(self, state: Any, action: Any) -> Any:
         self._put_into(state)

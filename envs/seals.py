@@ -35,5 +35,10 @@ class ResettableModel(SimulatorModel):
         successor = self.env.transition(state, action)
         return None if self.env.terminal(successor, 0) else successor
 
+    def _rewarded_next_state(self, state: Any, action: Any) -> tuple[Any | None, float]:
+        successor = self.env.transition(state, action)
+        reward = self.env.reward(state, action, successor)
+        return (None if self.env.terminal(successor, 0) else successor), reward
+
     def _observation(self, state: Any) -> Any:
         return self.env.obs_from_state(state)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym.model.generative_model import batch_size, check_generator
 from lfd_gym.spaces import array_space
+from lfd_gym.validation import FloatArray
 
 
 class SimulatorModel(ABC):
@@ -57,6 +58,10 @@ class SimulatorModel(ABC):
         """Draw a next state from the borrowed environment; None says that the episode has ended."""
 
     @abstractmethod
+    def _rewarded_next_state(self, state: Any, action: Any) -> tuple[Any | None, float]:
+        """Draw what `_next_state` draws, and return the reward of the step beside it."""
+
+    @abstractmethod
     def _observation(self, state: Any) -> Any:
         """Return what the borrowed environment shows of ``state``."""
 
@@ -78,15 +83,31 @@ class SimulatorModel(ABC):
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
         """Draw one next state for each pair."""
-        batch = batch_of("states", states, self.state_space, nan_rows=self._ends)
-        moves = batch_of("actions", actions, self.action_space)
-        if len(batch) != len(moves):
-            raise ValueError(f"states and actions must have the same length, got {len(batch)} and {len(moves)}")
+        batch, moves = self._pairs(states, actions)
         with self._borrow(check_generator("rng", rng)):
             for k in np.flatnonzero(~_absorbing(batch, self.state_space, self._ends)):
                 successor = self._next_state(batch[k], unflat(self.env.action_space, moves[k]))
                 batch[k] = self._absorbing_state() if successor is None else successor
         return batch
+
+    def sample_rewarded(
+        self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator
+    ) -> tuple[NDArray[Any], FloatArray]:
+        """Draw one next state for each pair, as `sample_next` does, and return the rewards of these steps too."""
+        batch, moves = self._pairs(states, actions)
+        rewards = np.zeros(len(batch))
+        with self._borrow(check_generator("rng", rng)):
+            for k in np.flatnonzero(~_absorbing(batch, self.state_space, self._ends)):
+                successor, rewards[k] = self._rewarded_next_state(batch[k], unflat(self.env.action_space, moves[k]))
+                batch[k] = self._absorbing_state() if successor is None else successor
+        return batch, rewards
+
+    def _pairs(self, states: ArrayLike, actions: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+        batch = batch_of("states", states, self.state_space, nan_rows=self._ends)
+        moves = batch_of("actions", actions, self.action_space)
+        if len(batch) != len(moves):
+            raise ValueError(f"states and actions must have the same length, got {len(batch)} and {len(moves)}")
+        return batch, moves
 
     def observe(self, states: ArrayLike) -> NDArray[Any]:
         """Return what a policy sees of each state."""

@@ -24,6 +24,7 @@ from lfd_gym.envs.simulator import (
 )
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.model.wrappers import OF_ACTIONS, OF_OBSERVATIONS, shows_one_hot
+from lfd_gym.validation import FloatArray
 
 _PROBES = 4
 
@@ -48,6 +49,8 @@ class WrappedModel:
     ----------
     states_of
         As of ``model``, where it has it and the observations tell those of ``model``.
+    sample_rewarded
+        As of ``model``, where it has it: no known wrapper changes rewards.
     """
 
     def __init__(self, env: Any, model: GenerativeModel, effective: list[Any]) -> None:
@@ -73,6 +76,8 @@ class WrappedModel:
             self.states_of = lambda observations: tell(self._numbers(observations))
         elif tell is not None and not self._of_observations:
             self.states_of = tell
+        if hasattr(model, "sample_rewarded"):
+            self.sample_rewarded = self._sample_rewarded
 
     def sample_initial(self, n: int, rng: np.random.Generator) -> NDArray[Any]:
         """Draw ``n`` independent initial states."""
@@ -80,10 +85,7 @@ class WrappedModel:
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> NDArray[Any]:
         """Draw one next state for each pair."""
-        moves = batch_of("actions", actions, self.action_space)
-        if self._of_actions:
-            moves = np.stack([self._action(move) for move in moves]) if len(moves) else moves
-        return self.model.sample_next(states, moves, rng)
+        return self.model.sample_next(states, self._moves(actions), rng)
 
     def observe(self, states: ArrayLike) -> NDArray[Any]:
         """Return what a policy sees of each state through the wrappers."""
@@ -102,6 +104,16 @@ class WrappedModel:
 
     def __repr__(self) -> str:
         return f"WrappedModel({self.env})"
+
+    def _sample_rewarded(
+        self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator
+    ) -> tuple[NDArray[Any], FloatArray]:
+        drawn: tuple[NDArray[Any], FloatArray] = self.model.sample_rewarded(states, self._moves(actions), rng)  # type: ignore[attr-defined]
+        return drawn
+
+    def _moves(self, actions: ArrayLike) -> NDArray[Any]:
+        moves = batch_of("actions", actions, self.action_space)
+        return np.stack([self._action(move) for move in moves]) if self._of_actions and len(moves) else moves
 
     def _action(self, move: Any) -> Any:
         action = unflat(self.env.action_space, move)

@@ -35,6 +35,10 @@ class GenerativeModel(Protocol):
     A model whose observations tell the state may also offer ``states_of(observations)``, which returns one state for
     each observation such that `observe` gives the observations back, up to rounding. One that cannot has no such
     attribute: ask by ``hasattr(model, "states_of")``. Finite models, classic control and InvertedPendulum have it.
+
+    A model that knows rewards may offer ``sample_rewarded(states, actions, rng)``, which returns what `sample_next`
+    does and the (n,) rewards of these steps, zero from an absorbing state. It is there for `lfd_gym.optimal_policy`,
+    which makes experts: no learner asks for it.
     """
 
     state_space: gym.Space[Any]

@@ -19,12 +19,6 @@ REACHED = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _acrobot_steps(monkeypatch):
-    """Acrobot of Gymnasium 0.29 uses a name that NumPy 2 has dropped."""
-    monkeypatch.setattr(np, "float_", np.float64, raising=False)
-
-
 @pytest.mark.parametrize("env_id", REACHED)
 def test_trained_experts_are_good(env_id):
     assert episode_returns(env_id, load_expert(env_id, "sb3"), 10, seed=3).mean() > REACHED[env_id]

@@ -1,5 +1,7 @@
 """Compiled batches of classic control are the steps of Gymnasium, whatever the constants."""
 
+import inspect
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -47,13 +49,6 @@ CONSTANTS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _acrobot_steps(monkeypatch):
-    """Acrobot of Gymnasium 0.29 uses a name that NumPy 2 has dropped."""
-    if not hasattr(np, "float_"):
-        monkeypatch.setattr(np, "float_", np.float64, raising=False)
-
-
 @pytest.fixture
 def by_itself(monkeypatch):
     """Return the sizes of the batches that an environment steps by itself, as they come."""
@@ -63,7 +58,7 @@ def by_itself(monkeypatch):
         sizes.append(len(states))
         return sample_next(model, states, *arguments)
 
-    monkeypatch.setattr(SimulatorModel, "sample_next", counted)
+    monkeypatch.setattr(SimulatorModel, "sample_next", counted)  # `sample_rewarded` draws by itself, uncounted
     return sizes
 
 
@@ -82,20 +77,29 @@ def pairs(env, n):
 
 def stepped(env, states, actions, seed=0):
     """Return what the environment has for a state after each step, NaN where it says that the episode has ended."""
+    return stepped_and_rewarded(env, states, actions, seed)[0]
+
+
+def stepped_and_rewarded(env, states, actions, seed=0):
+    """Return what `stepped` does, and the rewards."""
     env.reset()
     env.np_random = np.random.default_rng(seed)
-    successors = np.full_like(states, np.nan)
+    successors, rewards = np.full_like(states, np.nan), np.empty(len(states))
     for k, (state, action) in enumerate(zip(states, actions, strict=True)):
         env.state, env.steps_beyond_terminated = state, None
-        if not env.step(action)[2]:
+        _, rewards[k], ended, _, _ = env.step(action)
+        if not ended:
             successors[k] = env.state
-    return successors
+    return successors, rewards
 
 
 def assert_same(env, model, n):
     states, actions = pairs(env, n)
-    expected = stepped(env, states.copy(), actions)
+    expected, rewards = stepped_and_rewarded(env, states.copy(), actions)
     found = model.sample_next(states, actions, np.random.default_rng(0))
+    again, rewarded = model.sample_rewarded(states, actions, np.random.default_rng(0))
+    np.testing.assert_array_equal(again, found)
+    np.testing.assert_allclose(rewarded, rewards, rtol=0, atol=1e-9)
     np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
     if isinstance(env, Continuous_MountainCarEnv):  # what it keeps is float32
@@ -222,6 +226,24 @@ def test_noise_of_torques_is_drawn_for_states_that_go_on():
     expected = SimulatorModel.sample_next(model, states, actions, np.random.default_rng(3))
     found = model.sample_next(states, actions, np.random.default_rng(3))
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("kind", CLASSIC_CONTROL)
+def test_what_is_over_is_rewarded_no_more(kind):
+    model = lfd.as_generative_model(kind())
+    states, actions = pairs(model.env, 20)
+    states[::2] = np.nan
+    _, rewards = model.sample_rewarded(states, actions, np.random.default_rng(0))
+    expected = SimulatorModel.sample_rewarded(model, states, actions, np.random.default_rng(0))[1]
+    np.testing.assert_allclose(rewards, expected, rtol=0, atol=1e-9)
+    assert (rewards[::2] == 0).all()
+    assert model.sample_rewarded([], [], np.random.default_rng(0))[1].shape == (0,)
+
+
+@pytest.mark.skipif("sutton_barto_reward" not in inspect.signature(CartPoleEnv).parameters, reason="of Gymnasium 1")
+def test_cart_pole_may_reward_the_end_alone():
+    env = CartPoleEnv(sutton_barto_reward=True)
+    assert_same(env, lfd.as_generative_model(env), 500)
 
 
 @pytest.mark.parametrize("kind", CLASSIC_CONTROL)

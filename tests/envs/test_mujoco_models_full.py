@@ -298,3 +298,18 @@ def test_activations_are_part_of_the_state(tmp_path):
     model = lfd.as_generative_model(env)
     assert model.fields == ("qpos", "qvel", "act")
     check_generative_model(model, env=env)
+
+
+def test_rewards_are_those_of_steps():
+    env = make("Hopper-v4")
+    model = lfd.as_generative_model(make("Hopper-v4"))
+    rng = np.random.default_rng(0)
+    env.action_space.seed(0)
+    env.reset(seed=0)
+    reader = lfd.as_generative_model(env)
+    for _ in range(10):
+        state, action = reader.current_state(), env.action_space.sample()
+        _, reward, terminated, _, _ = env.step(action)
+        (following,), (found,) = model.sample_rewarded([state], [action], rng)
+        assert found == pytest.approx(reward, abs=1e-9)
+        assert np.isnan(following).all() == terminated

@@ -97,3 +97,14 @@ def test_random_observations_are_refused():
     assert states.shape == (5, 2)
     with pytest.raises(TypeError, match=r"observations of .*NoisyObs.* are random"):
         model.observe(states)
+
+
+def test_rewards_are_those_of_steps():
+    env = gym.make("seals/Parabola-v0").unwrapped
+    model = lfd.as_generative_model(gym.make("seals/Parabola-v0"))
+    env.reset(seed=0)
+    env.action_space.seed(0)
+    for _ in range(5):
+        state, action = env.state, env.action_space.sample()
+        reward = env.step(action)[1]
+        np.testing.assert_allclose(model.sample_rewarded([state], [action], np.random.default_rng(0))[1], [reward])

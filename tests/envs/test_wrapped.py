@@ -305,7 +305,6 @@ def test_states_of_observations_show_them(kind):
 
 
 def test_angles_of_acrobot():
-    """Acrobot of Gymnasium 0.29 does not step with NumPy 2, but it can be shown states."""
     model = lfd.as_generative_model(gym.make("Acrobot-v1"))
     rng = np.random.default_rng(0)
     states = rng.uniform([-np.pi, -np.pi, -12, -28], [np.pi, np.pi, 12, 28], (50, 4))
@@ -418,3 +417,20 @@ def test_functions_that_look_at_more_than_the_observation_are_refused(look, star
         lfd.as_generative_model(shown)
     if started:  # it is left where it was
         np.testing.assert_array_equal(look(env, env.unwrapped._get_obs()), before)
+
+
+# -- rewards -----------------------------------------------------------------------------------------------------------
+
+
+def test_rewards_are_those_of_the_actions_within():
+    env = wrappers.RescaleAction(gym.make("Pendulum-v1"), -1.0, 1.0)
+    model, inner = lfd.as_generative_model(env), lfd.as_generative_model(gym.make("Pendulum-v1"))
+    states, rng = np.array([[0.5, 1.0], [3.0, -2.0]]), np.random.default_rng(0)
+    found = model.sample_rewarded(states, np.array([[-1.0], [0.5]], dtype=np.float32), rng)
+    expected = inner.sample_rewarded(states, np.array([[-2.0], [1.0]], dtype=np.float32), rng)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+
+
+def test_a_model_without_rewards_has_none_under_wrappers():
+    assert not hasattr(lfd.as_generative_model(wrappers.FlattenObservation(GRID())), "sample_rewarded")
