@@ -51,8 +51,10 @@ _TOLERANCE = 2e-3
 _PLAN_TOLERANCE = 1e-3
 #: Near enough: of the distance of random play.
 _ENOUGH = 0.05
+#: Cuts without a nearer policy after which no more are made.
+_PATIENCE = 8
 #: Candidates up to this many times as far as the nearest are judged again, from so many initial states of the task.
-_FINALIST, _MOST_FINALISTS, _N_STARTS = 2.0, 8, 200
+_FINALIST, _MOST_FINALISTS, _N_STARTS = 2.0, 5, 200
 #: As near as the nearest: up to this much further, absolutely or as a share of its distance.
 _MARGIN, _SHARE_OF_LEAST = 0.005, 0.1
 #: Fresh rollouts, and how much of the discounted weight they leave out.
@@ -243,11 +245,15 @@ class _Search:
         """While no candidate is near enough, plan on the grid for the cost that tells them most from the expert."""
         left = self._budget - self.n_planner_calls
         values = self.candidates[0].values
+        n_judged = len(self.candidates)
         with tqdm(total=min(left, self._budget // 6), unit=" cuts", delay=1, disable=None, leave=False) as bar:
             for _ in range(min(left, self._budget // 6)):
-                near = min(candidate.distance for candidate in self.candidates)
+                distances = [candidate.distance for candidate in self.candidates]
+                near = min(distances)
                 weights = self._master.next_weights()
                 if near <= _ENOUGH * self.random_distance or self._master.gap < _TOLERANCE:
+                    break
+                if len(distances) - max(n_judged, distances.index(near) + 1) >= _PATIENCE:
                     break
                 if not np.isfinite(weights).all():
                     break

@@ -58,6 +58,8 @@ Truncation = Literal["paper", "rescale"]
 #: Share of δ spent on what was not seen, in the radius of a class.
 _TAIL_SHARE = 0.1
 _BLOCK = 100_000
+#: The costs of rollouts are asked for in batches of so many pairs, or of so many bytes of observations.
+_PAIRS_AT_ONCE, _BYTES_AT_ONCE = 1024, 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -318,6 +320,7 @@ class _Sums:
         self.terminated = np.zeros(n_rollouts, dtype=bool)
         self._source, self._criterion = costs, criterion
         self._weight, self._t = criterion.scale, 0
+        self._waiting: list[tuple[IntArray, float, NDArray[Any], NDArray[Any]]] = []
 
     def step(
         self,
@@ -335,11 +338,25 @@ class _Sums:
             self.rewards[who] += rewards
             if counts:
                 self.discounted[who] += self._weight / self._criterion.scale * rewards
-        if counts:
-            rows = self._source.rows(observations, actions)
-            if self.costs is None:
-                self.costs = np.zeros((self.lengths.size, rows.shape[1]))
-            self.costs[who] += self._weight * rows
+        if counts:  # copied, for some environments write the next observations over these
+            self._waiting.append((who, self._weight, observations.copy(), actions.copy()))
+            full = len(self._waiting) * len(who) >= _PAIRS_AT_ONCE
+            if full or len(self._waiting) * observations.nbytes >= _BYTES_AT_ONCE:
+                self._add_waiting()
+
+    def _add_waiting(self) -> None:
+        """Ask for the costs of many steps at once: asking has a price of its own."""
+        if not self._waiting:
+            return
+        whose, weights, observations, actions = zip(*self._waiting, strict=True)
+        rows = self._source.rows(np.concatenate(observations), np.concatenate(actions))
+        if self.costs is None:
+            self.costs = np.zeros((self.lengths.size, rows.shape[1]))
+        first = 0
+        for who, weight in zip(whose, weights, strict=True):
+            self.costs[who] += weight * rows[first : first + len(who)]
+            first += len(who)
+        self._waiting.clear()
 
     def end(
         self, who: IntArray, length: int, observations: NDArray[Any], terminated: Any = False, truncated: Any = False
@@ -349,6 +366,7 @@ class _Sums:
 
     def estimate(self, limit: int) -> CostEstimate:
         """Return the estimate; ``limit`` is where rollouts are cut by design, unless one was cut elsewhere."""
+        self._add_waiting()
         if self.costs is None:
             raise ValueError("every rollout starts in the absorbing state: there is nothing to evaluate")
         unseen = np.where(self.terminated, 0.0, self._criterion.unseen(self.lengths))

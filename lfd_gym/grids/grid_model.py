@@ -15,6 +15,7 @@ costs are those of single steps: (1 − γ)/(1 − γ^k) · Σ_{j<k} γ^j c(x_j,
 from __future__ import annotations
 
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -56,6 +57,8 @@ class GridModel:
         k: for how many steps an action is held.
     n_draws
         How often each pair is drawn; by default once if the simulator gives the same twice, else 8 times.
+    rewarded
+        Whether the simulator is asked for rewards on the way: it must have ``sample_rewarded``. Learners do not ask.
 
     Attributes
     ----------
@@ -69,6 +72,8 @@ class GridModel:
         How many of the pairs lead out of the box of the grid, where the edge stands for them.
     n_steps
         Steps of the simulator that were taken.
+    reward_cost
+        (S·A,) minus the rewards, averaged as costs are, in their own scale; None unless ``rewarded``.
 
     Examples
     --------
@@ -91,6 +96,7 @@ class GridModel:
         actions: ActionGrid | None = None,
         repeat: int = 1,
         n_draws: int | None = None,
+        rewarded: bool = False,
     ) -> None:
         check_generator("rng", rng)
         shape = simulator.state_space.shape
@@ -112,6 +118,7 @@ class GridModel:
         self.n_steps = 0
         #: What was seen on the way, of the first draw: (S·A, d) states after 1, …, k − 1 steps.
         self._on_the_way: list[FloatArray] = []
+        self.reward_cost = np.zeros(self.n_states * self.n_actions) if rewarded else None
         self.transitions = self._build(rng)
 
     def _build(self, rng: np.random.Generator) -> sp.csr_array:
@@ -129,7 +136,10 @@ class GridModel:
                 for step in range(self.repeat):
                     if draw == 0 and step > 0:
                         self._on_the_way.append(states)
-                    states = self._advance(states, held, rng)
+                    states, rewards = self._advance(states, held, rng)
+                    if self.reward_cost is not None:
+                        factor = self._mean_factor * self.discount**step / self.n_draws
+                        self.reward_cost[: len(starts)] -= factor * rewards
                     bar.update()
                 ended = self.simulator.is_absorbing(states)
                 going = np.flatnonzero(~ended)
@@ -164,11 +174,15 @@ class GridModel:
             raise ValueError("simulator says that it never ends, but an episode has ended in it")
         return self.absorbing_state
 
-    def _advance(self, states: FloatArray, actions: NDArray[np.generic], rng: np.random.Generator) -> FloatArray:
-        """Take one step from each state, and check where it leads."""
+    def _advance(
+        self, states: FloatArray, actions: NDArray[np.generic], rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray]:
+        """Take one step from each state, and check where it leads; return the rewards too, zero if not asked for."""
+        source: Any = self.simulator if self.reward_cost is None else _RewardsBeside(self.simulator)
         compiled = isinstance(self.simulator, ClassicControlModel)
-        draw = self.simulator.sample_next if compiled else partial(sample_next_in_processes, self.simulator)
-        following = np.asarray(draw(states, actions, rng), dtype=np.float64)
+        draw = source.sample_next if compiled else partial(sample_next_in_processes, source)
+        drawn = np.asarray(draw(states, actions, rng), dtype=np.float64)
+        following, rewards = drawn[:, : self.grid.n_dimensions], drawn[:, self.grid.n_dimensions :].sum(axis=1)
         self.n_steps += len(states)
         wrong = ~(np.isfinite(following).all(axis=1) | self.simulator.is_absorbing(following))
         if wrong.any():
@@ -176,7 +190,7 @@ class GridModel:
             raise ValueError(
                 f"simulator must lead to finite states, got {following[row]} from {states[row]} by {actions[row]}"
             )
-        return following
+        return following, rewards
 
     # -- the finite model ---------------------------------------------------------------------------------------------
 
@@ -184,6 +198,11 @@ class GridModel:
     def mdp_discount(self) -> float:
         """γ^k."""
         return self.discount**self.repeat
+
+    @cached_property
+    def _mean_factor(self) -> float:
+        """What makes a mean of the discounted sum over the steps that an action is held."""
+        return (1 - self.discount) / (1 - self.mdp_discount)
 
     def mdp(self, initial_states: ArrayLike, weights: ArrayLike | None = None) -> FiniteMDP:
         """Return the finite model that begins in ``initial_states``, alike or with ``weights``."""
@@ -204,9 +223,8 @@ class GridModel:
         points = self.grid.points
         n_costs = costs.rows(self.simulator.observe(points[:1]), self.actions.actions[:1]).shape[1]
         table = np.zeros((self.n_states * n_actions, n_costs))
-        scale = (1 - self.discount) / (1 - self.mdp_discount)
         for step in range(self.repeat):
-            factor = scale * self.discount**step
+            factor = self._mean_factor * self.discount**step
             if step == 0 and not costs.uses_actions:
                 rows = costs.rows(self.simulator.observe(points), None)
                 table[:n_pairs] = factor * np.repeat(rows, n_actions, axis=0)
@@ -274,6 +292,17 @@ class GridModel:
 
     def __repr__(self) -> str:
         return f"GridModel({self.grid}, {self.n_actions} actions held for {self.repeat})"
+
+
+class _RewardsBeside:
+    """A simulator whose next states have the reward of the step as one more entry: so it comes back from processes."""
+
+    def __init__(self, simulator: GenerativeModel) -> None:
+        self._simulator = simulator
+
+    def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> FloatArray:
+        following, rewards = self._simulator.sample_rewarded(states, actions, rng)  # type: ignore[attr-defined]
+        return np.column_stack([following, rewards])
 
 
 def gives_the_same_twice(simulator: GenerativeModel, grid: Grid, actions: ActionGrid, rng: np.random.Generator) -> bool:
