@@ -6,8 +6,11 @@ from pathlib import Path
 
 from report_rows import Row, print_rows
 
-#: What is no benchmark, or one of bounds instead of times.
-_NO_TIMES = ("run_all", "report_rows", "reference_mirror_descent", "certificates", "experts", "train_experts")
+#: What is no benchmark, or one of bounds or scores instead of times.
+_NO_TIMES = (
+    *("run_all", "report_rows", "reference_mirror_descent", "certificates", "experts", "train_experts"),
+    *("continuous", "changed_physics", "algorithm_1_continuous"),
+)
 
 
 def main() -> int:
