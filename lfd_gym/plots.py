@@ -1,18 +1,31 @@
-"""Pictures of demonstrations."""
+"""Pictures of demonstrations, and of costs and policies over states with two dimensions."""
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
+from lfd_gym.costs.recovered import RecoveredCost
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.envs.gridworld import StochasticGridworldEnv
 from lfd_gym.envs.rendering import render_grid
 from lfd_gym.files import replacing_file
-from lfd_gym.validation import IntArray
+from lfd_gym.policies.conversion import as_policy
+from lfd_gym.task import Task
+from lfd_gym.validation import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Left, right, bottom, top.
+_Edges = tuple[float, float, float, float]
+#: Points along each axis of a picture, and how much wider than the demonstrations it is on each side.
+_N_ALONG, _WIDER = 201, 0.2
 
 
 def visit_counts(demonstrations: Demonstrations) -> IntArray:
@@ -84,3 +97,92 @@ def _grid_shape(source: Any) -> tuple[int, int] | None:
         return int(source.nrow), int(source.ncol)
     shape = getattr(source, "shape", None)
     return (int(shape[0]), int(shape[1])) if isinstance(shape, tuple) and len(shape) == 2 else None
+
+
+def draw_cost(cost: RecoveredCost, policy: Any, task: Task, axes: Axes | None = None) -> Axes:
+    """Draw a recovered cost over the states of a simulator that have two dimensions, where the policy acts.
+
+    Parameters
+    ----------
+    cost
+        ``result.cost`` of a learner; of its actions those of ``policy`` are drawn.
+    policy
+        Anything that acts.
+    task
+        With the simulator; the demonstrations are drawn too.
+    axes
+        To draw on, by default new ones.
+    """
+    states, shape, extent = _states_to_draw(task, policy)
+    observations = task.simulator.observe(states)
+    actions = _actions(policy, observations) if cost.costs.uses_actions else None
+    return _draw_over_states(
+        cost(observations, actions).reshape(shape), extent, task, axes, "recovered cost", "magma_r"
+    )
+
+
+def draw_policy(policy: Any, task: Task, axes: Axes | None = None) -> Axes:
+    """Draw how a policy acts over the states of a simulator that have two dimensions; if it draws, one draw of each.
+
+    Parameters
+    ----------
+    policy
+        Anything that acts, with actions that are numbers.
+    task, axes
+        As in `draw_cost`.
+    """
+    states, shape, extent = _states_to_draw(task, policy)
+    actions = _actions(policy, task.simulator.observe(states)).astype(np.float64)
+    if actions.size != len(states):
+        raise ValueError(f"policy must act by one number to be drawn, its actions have shape {actions.shape[1:]}")
+    return _draw_over_states(actions.reshape(shape), extent, task, axes, "action", "coolwarm")
+
+
+def _actions(policy: Any, observations: NDArray[Any]) -> NDArray[Any]:
+    acting, rng = as_policy(policy), np.random.default_rng(0)
+    with acting.acting(rng):
+        return np.asarray(acting.start(len(observations), rng)(np.arange(len(observations)), observations))
+
+
+def _states_to_draw(task: Task, policy: Any) -> tuple[FloatArray, tuple[int, int], _Edges]:
+    """Return (n, 2) states row after row, the shape of the picture, and its edges: the policy's grid if it has one."""
+    shown = _demonstrated(task)
+    grid = getattr(policy, "grid", None)
+    if grid is None:
+        low, high = shown.min(axis=0), shown.max(axis=0)
+        wider = _WIDER * np.where(high > low, high - low, 1.0)
+        low, high = low - wider, high + wider
+    else:
+        low, high = grid.bounds
+    x, y = (np.linspace(low[j], high[j], _N_ALONG) for j in range(2))
+    across, up = np.meshgrid(x, y)
+    extent = float(low[0]), float(high[0]), float(low[1]), float(high[1])
+    return np.column_stack([across.ravel(), up.ravel()]), across.shape, extent
+
+
+def _demonstrated(task: Task) -> FloatArray:
+    states_of = getattr(task.simulator, "states_of", None) if task.access in ("simulator", "model") else None
+    if states_of is None or task.simulator.state_space.shape != (2,):
+        raise ValueError("task must have a simulator whose states are told by observations and have two dimensions")
+    return np.asarray(states_of(task.demonstrations.acted_on), dtype=np.float64)
+
+
+def _draw_over_states(
+    values: FloatArray, extent: _Edges, task: Task, axes: Axes | None, label: str, colours: str
+) -> Axes:
+    if axes is None:
+        from matplotlib.figure import Figure
+
+        axes = Figure(figsize=(6, 5), layout="constrained").add_subplot()
+    image = axes.imshow(values, origin="lower", extent=extent, aspect="auto", cmap=colours)
+    axes.figure.colorbar(image, ax=axes, label=label)
+    shown, offsets = _demonstrated(task), task.demonstrations.offsets
+    for first, last in pairwise(offsets):
+        along = shown[first:last].copy()
+        along[1:][np.abs(np.diff(along[:, 0])) > np.pi] = np.nan  # an angle that goes round is not drawn across
+        axes.plot(*along.T, color="black", linewidth=1)
+    axes.set_xlim(extent[:2])
+    axes.set_ylim(extent[2:])
+    axes.set_xlabel("state[0]")
+    axes.set_ylabel("state[1]")
+    return axes
