@@ -18,6 +18,7 @@ from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.discounts import suggest_discount
 from lfd_gym.demonstrations.estimation import CostEstimate, feature_expectations
+from lfd_gym.demonstrations.optimal_expert import optimal_policy
 from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import reward_cost
@@ -95,6 +96,7 @@ __all__ = [
     "mixture_policy",
     "noisy_policy",
     "normalise_costs",
+    "optimal_policy",
     "reward_cost",
     "save_policy",
     "soft_optimal_policy",

@@ -71,3 +71,10 @@ def test_only_where_data_and_learners_meet_it_is_imitation_known():
             text = file.read_text(encoding="utf-8")
             assert "import imitation" not in text, file
             assert "from imitation" not in text, file
+
+
+def test_no_learner_asks_for_rewards():
+    asking = {part for part, file in sources() if "sample_rewarded" in file.read_text(encoding="utf-8")}
+    assert asking == {"model", "envs", "grids", "demonstrations"}
+    switched_on = {file.name for _, file in sources() if "rewarded=True" in file.read_text(encoding="utf-8")}
+    assert switched_on == {"optimal_expert.py"}

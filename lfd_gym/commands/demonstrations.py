@@ -17,6 +17,7 @@ import tyro
 
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.optimal_expert import optimal_policy
 from lfd_gym.demonstrations.summary import summary_lines
 from lfd_gym.envs.env_costs import reward_cost
 from lfd_gym.envs.tabular import FiniteEnv
@@ -39,7 +40,8 @@ class Collect:
     out: str
     """Where to write: a file (npz), a folder (imitation), or the id of a dataset such as grid/expert-v0 (minari)."""
     expert: str = "optimal"
-    """optimal, noisy, soft, random, human, or ppo:PATH for a network saved by Stable-Baselines3."""
+    """optimal, noisy, soft, random, human, or ppo:PATH for a network saved by Stable-Baselines3. optimal plans in
+    tabular environments and, on a grid, in simulators such as classic control; noisy and soft need a table."""
     trajectories: int = 10
     """How many."""
     horizon: int = 200
@@ -53,7 +55,8 @@ class Collect:
     env_kwargs: tuple[str, ...] = ()
     """Arguments of the environment as NAME=JSON, e.g. size=8 cost_seed=1."""
     discount: float = 0.9
-    """What optimal, noisy and soft experts plan with, and the discount of the costs in the summary."""
+    """What optimal, noisy and soft experts plan with, and the discount of the costs in the summary. A reward that is a
+    hundred steps away needs 0.99 or more."""
     epsilon: float = 0.1
     """How often a noisy expert acts at random."""
     temperature: float = 0.1
@@ -101,14 +104,18 @@ class Collect:
             return self._ppo(env, Path(self.expert.removeprefix("ppo:")))
         if self.expert not in ("optimal", "noisy", "soft"):
             raise ValueError(f"expert must be optimal, noisy, soft, random, human or ppo:PATH, got {self.expert!r}")
+        if self.expert == "optimal":
+            try:
+                return optimal_policy(env, self.discount, rng=rng)
+            except TypeError as error:
+                raise ValueError(f"the expert optimal needs a table or a simulator: {error}") from error
         try:
             mdp, cost = FiniteMDP.from_env(env, self.discount), reward_cost(env)
         except TypeError as error:
             raise ValueError(f"the expert {self.expert} needs a tabular environment: {error}") from error
         if self.expert == "soft":
             return soft_optimal_policy(mdp, cost, self.temperature)
-        optimal = mdp.optimal_policy(cost)
-        return noisy_policy(optimal, self.epsilon) if self.expert == "noisy" else optimal
+        return noisy_policy(mdp.optimal_policy(cost), self.epsilon)
 
     def _ppo(self, env: gym.Env[Any, Any], path: Path) -> Any:
         from lfd_gym.demonstrations.ppo_expert import load_ppo, save_ppo, train_ppo

@@ -81,7 +81,14 @@ def test_experts_differ_in_what_they_cost():
 
 
 @pytest.mark.parametrize(
-    ("env", "expert"), [("FrozenLake-v1", "optimal"), ("CartPole-v1", "random"), ("Pendulum-v1", "random")]
+    ("env", "expert"),
+    [
+        ("FrozenLake-v1", "optimal"),
+        ("Pendulum-v1", "optimal"),
+        ("CartPole-v1", "random"),
+        ("Pendulum-v1", "random"),
+        ("Acrobot-v1", "random"),
+    ],
 )
 def test_other_environments(env, expert):
     run(Collect, "--env", env, "--expert", expert, "--out", "demos.npz", "--trajectories", 20, "--horizon", 25)
@@ -92,6 +99,18 @@ def test_other_environments(env, expert):
     assert Path("demos.visits.png").exists()
 
 
+def test_an_optimal_expert_needs_a_table_or_a_simulator():
+    class Opaque(gym.Wrapper):
+        pass
+
+    gym.register("Opaque-v0", lambda **kwargs: Opaque(gym.make("CartPole-v1")))
+    try:
+        with pytest.raises(ValueError, match=r"the expert optimal needs a table or a simulator: .*`Opaque`"):
+            run(Collect, "--env", "Opaque-v0", "--out", "demos.npz")
+    finally:
+        del gym.registry["Opaque-v0"]
+
+
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
@@ -99,7 +118,7 @@ def test_other_environments(env, expert):
         (["--env-kwargs", "size"], ValueError, "env_kwargs must be NAME=JSON, got 'size'"),
         (["--out", "grid.csv"], ValueError, r"out must end in \.npz"),
         (["--out", "nowhere/grid.npz"], FileNotFoundError, "the folder nowhere does not exist"),
-        (["--env", "CartPole-v1", "--env-kwargs"], ValueError, "the expert optimal needs a tabular environment"),
+        (["--env", "CartPole-v1", "--env-kwargs", "--expert", "soft"], ValueError, "soft needs a tabular environment"),
         (["--env", "Nowhere-v0"], gym.error.Error, "Nowhere"),
         (["--trajectories", 0], ValueError, "n_trajectories must be at least 1"),
     ],

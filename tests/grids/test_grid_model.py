@@ -179,3 +179,32 @@ def test_actions_are_held_until_they_move():
     assert choose_repeat(Line(step=0.1), grid, visited, actions, rng) == 1
     assert choose_repeat(Line(step=0.02), grid, visited, actions, rng) == 3
     assert choose_repeat(Line(step=0.0), grid, visited, actions, rng) == 8
+
+
+# -- rewards -----------------------------------------------------------------------------------------------------------
+
+
+def test_rewards_are_averaged_over_the_steps_that_an_action_is_held():
+    env = gym.make("Pendulum-v1")
+    simulator, rng = lfd.as_generative_model(env), np.random.default_rng(0)
+    grid = lfd.Grid([np.linspace(-3, 3, 5), np.linspace(-2, 2, 4)])
+    model = lfd.GridModel(simulator, grid, discount=0.9, rng=rng, repeat=2, rewarded=True)
+    states, held = np.repeat(grid.points, model.n_actions, axis=0), np.tile(model.actions.actions, (grid.n_points, 1))
+    between, first = simulator.sample_rewarded(states, held, rng)
+    _, second = simulator.sample_rewarded(between, held, rng)
+    np.testing.assert_allclose(model.reward_cost, -(first + 0.9 * second) / 1.9)
+    assert lfd.GridModel(simulator, grid, discount=0.9, rng=rng).reward_cost is None
+
+
+def test_rewards_come_back_from_processes_and_an_end_is_worth_nothing():
+    env = gym.wrappers.RescaleAction(gym.make("MountainCarContinuous-v0"), -0.5, 0.5)
+    grid = lfd.Grid([np.linspace(-1, 0.44, 12), np.linspace(-0.06, 0.06, 11)])
+    models = [
+        lfd.GridModel(
+            lfd.as_generative_model(source), grid, discount=0.9, rng=np.random.default_rng(0), repeat=3, rewarded=True
+        )
+        for source in (env, gym.make("MountainCarContinuous-v0"))
+    ]
+    np.testing.assert_allclose(models[0].reward_cost, models[1].reward_cost, atol=1e-6)
+    np.testing.assert_array_equal(models[0].reward_cost[-models[0].n_actions :], 0.0)
+    assert models[0].reward_cost.min() < -20  # the goal
