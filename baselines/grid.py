@@ -46,6 +46,8 @@ _SIMPLEST = ("vote", "lookahead", "draw", "mixture")
 
 #: Share of the demonstrated starts among all that are solved from and judged from, and how many others there are.
 _DEMONSTRATED_SHARE, _N_OTHERS = 0.8, 50
+#: Rollouts from demonstrated starts are at least so many: a single one of a policy that draws would say little.
+_N_FROM_DEMONSTRATED = 20
 #: The gap to which the grid is solved: what is left of it is less than what the grid is wrong by.
 _TOLERANCE = 2e-3
 _PLAN_TOLERANCE = 1e-3
@@ -119,19 +121,22 @@ class GridApprentice(Learner):
         search.solve_grid()
         search.mend()
         best = search.best()
-        fresh = sampled_costs(
-            best.policy,
-            task.simulator,
-            task.costs,
-            task.criterion,
-            n_rollouts=_N_FRESH,
-            horizon=task.criterion.steps(_FRESH_TAIL),
-            rng=rng,
+        fresh, of_random = (
+            sampled_costs(
+                policy,
+                task.simulator,
+                task.costs,
+                task.criterion,
+                n_rollouts=_N_FRESH,
+                horizon=task.criterion.steps(_FRESH_TAIL),
+                rng=rng,
+            )
+            for policy in (best.policy, UniformPolicy(task.simulator.action_space))
         )
         facts = {
             "mode": best.mode,
             "distance": float(task.costs.weights.support(fresh.values - search.expert)),
-            "distance_of_random": search.random_distance,
+            "distance_of_random": float(task.costs.weights.support(of_random.values - search.expert)),
             "distance_when_chosen": best.distance,
             "n_rollouts": fresh.n_trajectories,
             "grid": repr(model.grid),
@@ -142,9 +147,9 @@ class GridApprentice(Learner):
             "apprentice_value_on_grid": search.value_on_grid,
             "n_planner_calls": search.n_planner_calls,
             "n_candidates": len(search.candidates),
-            **_warned(task, model.grid, states, search.starts),
+            **_warned(task, model.grid, states, search.others),
         }
-        steps = model.n_steps + search.n_steps + fresh.n_steps
+        steps = model.n_steps + search.n_steps + fresh.n_steps + of_random.n_steps
         values = GridValues(model.grid, best.values, states_of) if best.values is not None else None
         return LearningResult(best.policy, best.weights, values, Resources(oracle_calls=steps), facts)
 
@@ -208,8 +213,10 @@ class _Search:
         self._task, self._model, self._states, self._states_of = task, model, states, states_of
         self._budget, self._seed = budget, int(rng.integers(2**63))
         self.expert = task.expert_features("rescale").values
-        firsts = states[task.demonstrations.offsets[:-1]]
-        others = np.asarray(task.simulator.sample_initial(_N_OTHERS, rng), dtype=np.float64)
+        demonstrations = task.demonstrations
+        firsts = states[demonstrations.offsets[:-1][demonstrations.lengths > 0]]
+        firsts = np.tile(firsts, (-(-_N_FROM_DEMONSTRATED // len(firsts)), 1))
+        self.others = others = np.asarray(task.simulator.sample_initial(_N_OTHERS, rng), dtype=np.float64)
         self.starts = np.concatenate([firsts, others])
         self._shares = np.repeat(
             [_DEMONSTRATED_SHARE / len(firsts), (1 - _DEMONSTRATED_SHARE) / len(others)], [len(firsts), len(others)]
@@ -297,10 +304,10 @@ class _Search:
     def best(self) -> _Candidate:
         """Return the simplest of those that are about as near as the nearest."""
         ordered = sorted(self.candidates, key=lambda each: each.distance)
-        far = _FINALIST * ordered[0].distance + _MARGIN
+        far = ordered[0].distance + max(_MARGIN, (_FINALIST - 1) * abs(ordered[0].distance))
         finalists = [self._judged_again(each) for each in ordered[:_MOST_FINALISTS] if each.distance <= far]
         least = min(each.distance for each in finalists)
-        near = [each for each in finalists if each.distance <= least + max(_MARGIN, _SHARE_OF_LEAST * least)]
+        near = [each for each in finalists if each.distance <= least + max(_MARGIN, _SHARE_OF_LEAST * abs(least))]
         return min(near, key=lambda each: (_SIMPLEST.index(each.mode), each.distance))
 
     def _judged_again(self, candidate: _Candidate) -> _Candidate:
@@ -369,9 +376,8 @@ def _step_weights(task: Task) -> FloatArray:
     return np.concatenate(weights) / len(demonstrations)
 
 
-def _warned(task: Task, grid: Grid, states: FloatArray, starts: FloatArray) -> dict[str, float]:
+def _warned(task: Task, grid: Grid, states: FloatArray, others: FloatArray) -> dict[str, float]:
     """Return what the demonstrations leave open, and warn where it is much."""
-    others = starts[len(task.demonstrations) :]
     low, high = grid.bounds
     span = np.where(grid.periods > 0, grid.periods, high - low)
     far = np.ones(len(others), dtype=bool)

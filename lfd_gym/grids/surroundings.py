@@ -41,6 +41,8 @@ def surroundings(
         going = ~simulator.is_absorbing(states)
         states, held = states[going], held[going]
         visited.append(states)
+        if not len(states):
+            break
     found = np.concatenate(visited)
     wrong = ~np.isfinite(found).all(axis=1)
     if wrong.any():
