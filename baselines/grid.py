@@ -22,11 +22,11 @@ from tqdm import tqdm
 
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.costs.costs import TableCosts
-from lfd_gym.demonstrations.estimation import sampled_costs
+from lfd_gym.demonstrations.estimation import CostEstimate, sampled_costs
 from lfd_gym.grids.actions import ActionGrid
-from lfd_gym.grids.choice import choose_grid, choose_points, choose_repeat, grid_problem
+from lfd_gym.grids.choice import GridSize, choose_grid, choose_repeat, grid_problem
 from lfd_gym.grids.grid import Grid
-from lfd_gym.grids.grid_model import GridModel
+from lfd_gym.grids.grid_model import DRAWS_OF_NOISE, GridModel, gives_the_same_twice
 from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy, StatesOf
 from lfd_gym.grids.readings import StateReading
 from lfd_gym.grids.surroundings import surroundings
@@ -59,8 +59,8 @@ _PATIENCE = 8
 _FINALIST, _MOST_FINALISTS, _N_STARTS = 2.0, 5, 200
 #: As near as the nearest: up to this much further, absolutely or as a share of its distance.
 _MARGIN, _SHARE_OF_LEAST = 0.005, 0.1
-#: Fresh rollouts, and how much of the discounted weight they leave out.
-_N_FRESH, _FRESH_TAIL = 200, 1e-3
+#: Fresh rollouts, how much of the discounted weight they leave out, and how many steps they have at most.
+_N_FRESH, _FRESH_TAIL, _LONGEST_FRESH = 200, 1e-3, 10_000
 #: A mixture averages out what each of its policies does wrong: it is for when none of them comes within this share of
 #: the distance of random play.
 _SINGLE_WILL_DO = 0.25
@@ -105,6 +105,18 @@ class GridApprentice(Learner):
     budget_unit: ClassVar[str] = "planner calls"
     default_budget: ClassVar[int] = 120
 
+    def __post_init__(self) -> None:
+        for name, least in (("n_points", 2), ("n_actions", 1), ("repeat", 1)):
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int | np.integer) or value < least):
+                raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        if not isinstance(self.grid, Grid | None):
+            raise TypeError(f"grid must be a lfd_gym.Grid, got {self.grid!r}")
+        if not isinstance(self.angles, tuple | list) or not all(isinstance(j, int | np.integer) for j in self.angles):
+            raise TypeError(f"angles must be a tuple of numbers of entries, such as (0, 2), got {self.angles!r}")
+        if not 0 < self.memory < np.inf:
+            raise ValueError(f"memory must be a positive number of bytes, got {self.memory!r}")
+
     @property
     def name(self) -> str:
         """``"grid"``."""
@@ -122,21 +134,12 @@ class GridApprentice(Learner):
         search.mend()
         best = search.best()
         fresh, of_random = (
-            sampled_costs(
-                policy,
-                task.simulator,
-                task.costs,
-                task.criterion,
-                n_rollouts=_N_FRESH,
-                horizon=task.criterion.steps(_FRESH_TAIL),
-                rng=rng,
-            )
-            for policy in (best.policy, UniformPolicy(task.simulator.action_space))
+            _fresh(task, policy, rng) for policy in (best.policy, UniformPolicy(task.simulator.action_space))
         )
         facts = {
             "mode": best.mode,
-            "distance": float(task.costs.weights.support(fresh.values - search.expert)),
-            "distance_of_random": float(task.costs.weights.support(of_random.values - search.expert)),
+            "distance": search.distance(rescaled(fresh).mean(axis=0)),
+            "distance_of_random": search.distance(rescaled(of_random).mean(axis=0)),
             "distance_when_chosen": best.distance,
             "n_rollouts": fresh.n_trajectories,
             "grid": repr(model.grid),
@@ -154,24 +157,64 @@ class GridApprentice(Learner):
         return LearningResult(best.policy, best.weights, values, Resources(oracle_calls=steps), facts)
 
     def _model(self, task: Task, states: FloatArray, rng: np.random.Generator) -> tuple[GridModel, StatesOf]:
-        simulator, n_costs = task.simulator, task.expert_features().values.size
+        simulator, n_costs, n_dimensions = task.simulator, task.expert_features().values.size, states.shape[1]
         actions = ActionGrid(simulator.action_space, self.n_actions)
+        self._check_axes(states)
+        size = GridSize(
+            n_dimensions,
+            len(actions),
+            n_costs,
+            self.memory,
+            interpolation=None if self.grid is None else self.grid.interpolation,
+        )
+        self._n_points(size)  # refused before anything is simulated
         visited, _ = surroundings(simulator, states, rng)
+        deterministic = all(gives_the_same_twice(simulator, some, actions, rng) for some in (states, visited))
+        if not deterministic:
+            size = replace(size, n_draws=DRAWS_OF_NOISE)
+        n_points = self._n_points(size)
         reading = StateReading.found(simulator, visited)
         grid = self.grid
         if grid is None:
-            n_points = choose_points(states.shape[1], len(actions), n_costs, self.memory, self.n_points)
             read = () if reading is None else tuple(np.flatnonzero(reading.cosines >= 0).tolist())
-            grid = choose_grid(visited, n_points, angles=read + self.angles, space=simulator.state_space)
-        elif not grid.inside(states).all():
-            outside = ~grid.inside(states)
+            grid = choose_grid(visited, n_points, angles=read + tuple(self.angles), space=simulator.state_space)
+        repeat = choose_repeat(simulator, grid, visited, actions, rng) if self.repeat is None else self.repeat
+        model = GridModel(
+            simulator,
+            grid,
+            discount=task.discount,
+            rng=rng,
+            actions=actions,
+            repeat=repeat,
+            deterministic=deterministic,
+        )
+        return model, reading or simulator.states_of  # type: ignore[attr-defined]
+
+    def _n_points(self, size: GridSize) -> int:
+        """Return how many points an axis has, once it is known that all of them fit."""
+        if self.grid is None:
+            return size.points_along(self.n_points)
+        size.check(" x ".join(map(str, self.grid.shape)), self.grid.n_points)
+        return max(self.grid.shape)
+
+    def _check_axes(self, states: FloatArray) -> None:
+        """Refuse a grid and angles that do not fit the states."""
+        n_dimensions = states.shape[1]
+        unknown = [j for j in self.angles if not 0 <= j < n_dimensions]
+        if unknown:
+            raise ValueError(
+                f"angles must be entries of the state, 0 to {n_dimensions - 1}, got {', '.join(map(str, unknown))}"
+            )
+        if self.grid is None:
+            return
+        if self.grid.n_dimensions != n_dimensions:
+            raise ValueError(f"grid must have the {n_dimensions} axes of the states, got {self.grid}")
+        outside = ~self.grid.inside(states)
+        if outside.any():
             raise ValueError(
                 f"grid must hold the demonstrated states, but {outside.sum()} of {outside.size} lie outside, such as "
-                f"{states[outside][0]}; it spans {grid.bounds[0]} to {grid.bounds[1]}"
+                f"{states[outside][0]}; it spans {self.grid.bounds[0]} to {self.grid.bounds[1]}"
             )
-        repeat = choose_repeat(simulator, grid, visited, actions, rng) if self.repeat is None else self.repeat
-        model = GridModel(simulator, grid, discount=task.discount, rng=rng, actions=actions, repeat=repeat)
-        return model, reading or simulator.states_of  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,7 +270,7 @@ class _Search:
         self._master = bundle_master(task.costs.weights, self.expert.size)
         self.candidates: list[_Candidate] = []
         self.n_steps = self.n_planner_calls = 0
-        self.random_distance = self._distance(self._judge(UniformPolicy(task.simulator.action_space)))
+        self.random_distance = self.distance(self._judge(UniformPolicy(task.simulator.action_space)))
         self.value_on_grid = float("nan")
 
     def solve_grid(self) -> None:
@@ -280,7 +323,7 @@ class _Search:
         policy = self._policy(mode, table, weights, values)
         expected = self._judge(policy)
         self._master.add(weights, expected - self.expert)
-        self.candidates.append(_Candidate(mode, policy, expected, self._distance(expected), weights, values))
+        self.candidates.append(_Candidate(mode, policy, expected, self.distance(expected), weights, values))
 
     def _policy(self, mode: Mode, table: FloatArray, weights: FloatArray, values: FloatArray) -> Policy:
         model = self._model
@@ -299,7 +342,7 @@ class _Search:
         expected = shares / shares.sum() @ np.array([part.expected for part in parts])
         policy = MixturePolicy([part.policy for part in parts], shares / shares.sum())
         weights = self._master.best_weights
-        self.candidates.append(_Candidate("mixture", policy, expected, self._distance(expected), weights, None))
+        self.candidates.append(_Candidate("mixture", policy, expected, self.distance(expected), weights, None))
 
     def best(self) -> _Candidate:
         """Return the simplest of those that are about as near as the nearest."""
@@ -313,7 +356,7 @@ class _Search:
     def _judged_again(self, candidate: _Candidate) -> _Candidate:
         """Give a policy that is near from the demonstrated starts but lost elsewhere the distance it deserves."""
         elsewhere = self._expected(candidate.policy, self._elsewhere, np.full(_N_STARTS, 1 / _N_STARTS))
-        return replace(candidate, distance=(candidate.distance + self._distance(elsewhere)) / 2)
+        return replace(candidate, distance=(candidate.distance + self.distance(elsewhere)) / 2)
 
     def _judge(self, policy: Policy) -> FloatArray:
         return self._expected(policy, self.starts, self._shares)
@@ -324,7 +367,7 @@ class _Search:
         demonstrations = task.demonstrations
         horizon = int(demonstrations.lengths.max())
         if demonstrations.terminated.any():  # one who needs longer than the expert shall be seen to
-            horizon = min(2 * horizon, task.time_limit or 2 * horizon)
+            horizon = max(horizon, min(2 * horizon, task.time_limit or 2 * horizon))
         estimate = sampled_costs(
             policy,
             task.simulator,
@@ -336,10 +379,29 @@ class _Search:
             initial_states=starts,
         )
         self.n_steps += estimate.n_steps
-        return np.asarray(shares @ (estimate.trajectory_values / (1 - estimate.unseen_mass)[:, None]))
+        return np.asarray(shares @ rescaled(estimate))
 
-    def _distance(self, expected: FloatArray) -> float:
+    def distance(self, expected: FloatArray) -> float:
+        """Return how far expected costs are from the demonstrations', in the worst cost of the class."""
         return float(self._task.costs.weights.support(expected - self.expert))
+
+
+def _fresh(task: Task, policy: Policy, rng: np.random.Generator) -> CostEstimate:
+    longest = max(_LONGEST_FRESH, int(task.demonstrations.lengths.max()))
+    return sampled_costs(
+        policy,
+        task.simulator,
+        task.costs,
+        task.criterion,
+        n_rollouts=_N_FRESH,
+        horizon=min(task.criterion.steps(_FRESH_TAIL), longest),
+        rng=rng,
+    )
+
+
+def rescaled(estimate: CostEstimate) -> FloatArray:
+    """Return (n, n_c) costs of rollouts, with what comes after a cut taken to be like what came before."""
+    return np.asarray(estimate.trajectory_values / (1 - estimate.unseen_mass)[:, None])
 
 
 def states_problem(task: Task) -> str:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 import lfd_gym as lfd
 from lfd_gym.grids.actions import ActionGrid
-from lfd_gym.grids.choice import choose_grid, choose_points, choose_repeat
+from lfd_gym.grids.choice import GridSize, choose_grid, choose_repeat
 from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy
 from lfd_gym.grids.readings import StateReading
 from lfd_gym.grids.surroundings import surroundings
@@ -102,7 +102,7 @@ def planned_policy(
     visited, _ = surroundings(simulator, states, rng)
     reading = StateReading.found(simulator, visited)
     actions = ActionGrid(simulator.action_space)
-    n_points = choose_points(states.shape[1], len(actions), len(weights), _MEMORY)
+    n_points = GridSize(states.shape[1], len(actions), len(weights), _MEMORY).points_along()
     angles = () if reading is None else tuple(np.flatnonzero(reading.cosines >= 0).tolist())
     grid = choose_grid(visited, n_points, angles=angles, space=simulator.state_space)
     repeat = choose_repeat(simulator, grid, visited, actions, rng)

@@ -113,7 +113,11 @@ class WrappedModel:
 
     def _moves(self, actions: ArrayLike) -> NDArray[Any]:
         moves = batch_of("actions", actions, self.action_space)
-        return np.stack([self._action(move) for move in moves]) if self._of_actions and len(moves) else moves
+        if not self._of_actions or not len(moves):
+            return moves
+        # Wrappers map one action at a time, and planners ask for few different ones many times.
+        different, place = np.unique(moves, axis=0, return_inverse=True)
+        return np.stack([self._action(move) for move in different])[place.ravel()]
 
     def _action(self, move: Any) -> Any:
         action = unflat(self.env.action_space, move)

@@ -31,7 +31,7 @@ from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.classic_control import ClassicControlModel
 from lfd_gym.envs.env_costs import reward_cost
 from lfd_gym.grids.actions import ActionGrid
-from lfd_gym.grids.choice import choose_grid, choose_points, choose_repeat, grid_problem
+from lfd_gym.grids.choice import GridSize, choose_grid, choose_repeat, grid_problem
 from lfd_gym.grids.exploration import explored
 from lfd_gym.grids.grid import Grid
 from lfd_gym.grids.grid_model import GridModel
@@ -248,14 +248,15 @@ class _Search:
         return _ALMOST * max(self._best_return() - self._random_return, 0.0)
 
     def _n_points(self, n_dimensions: int, n_points: int | None, memory: float) -> int:
+        size = GridSize(n_dimensions, len(self._actions), 1, memory)
         if n_points is None:
             most = _MOST_STATES if self._compiled else _MOST_SLOW_STATES
             fine = min(_MOST_ALONG, int(most ** (1 / n_dimensions)))
             try:
-                return choose_points(n_dimensions, len(self._actions), 1, memory, fine)
+                return size.points_along(fine)
             except ValueError:  # too many for the memory: as many as fit
                 pass
-        return choose_points(n_dimensions, len(self._actions), 1, memory, n_points)
+        return size.points_along(n_points)
 
     def _planned(self, grid: Grid, repeat: int, states_of: StatesOf) -> Iterator[_Candidate]:
         """Plan on one grid, and yield the ways to act by the plan."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import gymnasium as gym
 import numpy as np
@@ -38,39 +39,66 @@ def grid_problem(simulator: GenerativeModel) -> str:
     space = simulator.state_space
     if not isinstance(space, gym.spaces.Box) or len(space.shape) != 1:
         return f"states must be vectors in a Box for a grid, got {space}"
-    if _points_along(space.shape[0]) < _FEWEST_ALONG:
-        return f"{space.shape[0]} dimensions are too many for a grid"
-    return action_problem(simulator.action_space)
+    refused = action_problem(simulator.action_space)
+    if refused:
+        return refused
+    n_dimensions = space.shape[0]
+    if _points_along(n_dimensions) < _FEWEST_ALONG:
+        return (
+            f"{n_dimensions} dimensions at {_FEWEST_ALONG} points are {_FEWEST_ALONG**n_dimensions:,} states x "
+            f"{len(ActionGrid(simulator.action_space))} actions, more than the {_MOST_STATES:,} states that are chosen "
+            "unasked: give n_points, or do without a grid"
+        )
+    return ""
 
 
-def choose_points(n_dimensions: int, n_actions: int, n_costs: int, memory: float, n_points: int | None = None) -> int:
-    """Return how many points each axis has, ``n_points`` if given, and refuse what does not fit into ``memory``.
+@dataclass(frozen=True)
+class GridSize:
+    """What the size of a grid model depends on besides its points.
 
-    Parameters
+    Attributes
     ----------
     n_dimensions, n_actions, n_costs
         Of states, of known actions, and of the table of costs.
     memory
-        In bytes.
-    n_points
-        Along each axis.
+        How many bytes it may take.
+    n_draws
+        How often each pair is drawn.
+    interpolation
+        If not given, that of `default_interpolation`.
     """
-    corners = corners_of(n_dimensions, default_interpolation(n_dimensions))
-    for_each = n_actions * (_COPIES * 12.0 * corners + 8.0 * n_costs)
-    if n_points is None:
-        fitting = math.floor(math.pow(memory / for_each, 1 / n_dimensions))
-        n_points = min(_points_along(n_dimensions), fitting)
-        if n_points >= _FEWEST_ALONG:
-            return n_points
-        n_points = _FEWEST_ALONG
-    n_states = int(n_points**n_dimensions)
-    if n_states * for_each > memory:
-        raise ValueError(
-            f"{n_dimensions} dimensions at {n_points} points are {n_states:,} states x {n_actions} actions with "
-            f"{n_costs} costs, {n_states * for_each / 1e9:.3g} GB, more than memory={memory / 1e9:.3g} GB: give fewer "
-            "points or costs, or use a learner that needs no grid, such as 'bc' or 'gail'"
-        )
-    return n_points
+
+    n_dimensions: int
+    n_actions: int
+    n_costs: int
+    memory: float
+    n_draws: int = 1
+    interpolation: Interpolation | None = None
+
+    @property
+    def bytes_for_each(self) -> float:
+        """How many bytes a point takes: rows of transitions, of costs, and states on the way while actions are held."""
+        corners = corners_of(self.n_dimensions, self.interpolation or default_interpolation(self.n_dimensions))
+        transitions = _COPIES * 12.0 * corners * self.n_draws
+        return self.n_actions * (transitions + 8.0 * self.n_costs + 8.0 * self.n_dimensions * (_LONGEST_REPEAT - 1))
+
+    def check(self, n_points: str, n_states: int) -> None:
+        """Refuse a grid of ``n_states`` points, told as ``n_points``, that does not fit into the memory."""
+        size = n_states * self.bytes_for_each
+        if size > self.memory:
+            raise ValueError(
+                f"{self.n_dimensions} dimensions at {n_points} points are {n_states:,} states x {self.n_actions} "
+                f"actions with {self.n_costs} costs, {size / 1e9:.3g} GB, more than memory={self.memory / 1e9:.3g} GB: "
+                "give fewer points or costs, or use a learner that needs no grid, such as 'bc' or 'gail'"
+            )
+
+    def points_along(self, n_points: int | None = None) -> int:
+        """Return how many points each axis has, ``n_points`` if given, and refuse what does not fit."""
+        if n_points is None:
+            fitting = math.floor(math.pow(self.memory / self.bytes_for_each, 1 / self.n_dimensions))
+            n_points = max(min(_points_along(self.n_dimensions), fitting), _FEWEST_ALONG)
+        self.check(str(n_points), n_points**self.n_dimensions)
+        return n_points
 
 
 def _points_along(n_dimensions: int) -> int:
@@ -123,7 +151,9 @@ def default_interpolation(n_dimensions: int) -> Interpolation:
 def _axis(values: FloatArray, n_points: int, low: float, high: float) -> FloatArray:
     first, last = values.min(), values.max()
     margin = _MARGIN * (last - first) if last > first else max(abs(first), 1.0) * _MARGIN
-    first, last = max(first - margin, low), min(last + margin, high)
+    within = max(first - margin, low), min(last + margin, high)
+    # An entry that the space holds at one number needs two points all the same.
+    first, last = within if within[0] < within[1] else (first - margin, last + margin)
     density = np.histogram(values, _N_BINS, (first, last))[0].astype(np.float64)
     reach = np.arange(-4 * _SMOOTHING, 4 * _SMOOTHING + 1)
     density = np.convolve(density, np.exp(-0.5 * (reach / _SMOOTHING) ** 2), "same")

@@ -31,9 +31,9 @@ from lfd_gym.model.generative_model import GenerativeModel, check_generator
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, discount_factor
 
-#: Pairs that are tried twice to see whether a simulator is random.
-_N_TRIED_TWICE = 64
-_DRAWS_OF_NOISE = 8
+#: States, from which all is tried twice to see whether a simulator is random; and draws of each pair if it is.
+_N_TRIED_TWICE = 500
+DRAWS_OF_NOISE = 8
 #: Rows of costs computed at a time.
 _BLOCK = 50_000
 
@@ -55,15 +55,17 @@ class GridModel:
         The actions that are planned with; if not given those of `ActionGrid`.
     repeat
         k: for how many steps an action is held.
+    deterministic
+        Whether the simulator draws nothing; by default it is tried, see `gives_the_same_twice`.
     n_draws
-        How often each pair is drawn; by default once if the simulator gives the same twice, else 8 times.
+        How often each pair is drawn; by default once if the simulator is deterministic, else 8 times.
     rewarded
         Whether the simulator is asked for rewards on the way: it must have ``sample_rewarded``. Learners do not ask.
 
     Attributes
     ----------
     deterministic
-        Whether the simulator gave the same twice wherever it was tried.
+        Whether the simulator draws nothing.
     transitions
         (S·A, S) rows of interpolation weights.
     absorbing_state
@@ -95,6 +97,7 @@ class GridModel:
         rng: np.random.Generator,
         actions: ActionGrid | None = None,
         repeat: int = 1,
+        deterministic: bool | None = None,
         n_draws: int | None = None,
         rewarded: bool = False,
     ) -> None:
@@ -113,8 +116,11 @@ class GridModel:
         never_ends = bool(getattr(simulator, "never_ends", False))
         self.absorbing_state = None if never_ends else grid.n_points
         self.n_states = grid.n_points + (not never_ends)
-        self.deterministic = gives_the_same_twice(simulator, grid, self.actions, rng)
-        self.n_draws = n_draws or (1 if self.deterministic else _DRAWS_OF_NOISE)
+        if deterministic is None:
+            states = rng.uniform(*grid.bounds, (_N_TRIED_TWICE, grid.n_dimensions))
+            deterministic = gives_the_same_twice(simulator, states, self.actions, rng)
+        self.deterministic = deterministic
+        self.n_draws = n_draws or (1 if deterministic else DRAWS_OF_NOISE)
         self.n_steps = 0
         #: What was seen on the way, of the first draw: (S·A, d) states after 1, …, k − 1 steps.
         self._on_the_way: list[FloatArray] = []
@@ -305,10 +311,15 @@ class _RewardsBeside:
         return np.column_stack([following, rewards])
 
 
-def gives_the_same_twice(simulator: GenerativeModel, grid: Grid, actions: ActionGrid, rng: np.random.Generator) -> bool:
-    """Say whether a simulator leads from some points of the grid to the same states twice."""
-    low, high = grid.bounds
-    states = rng.uniform(low, high, (_N_TRIED_TWICE, grid.n_dimensions))
+def gives_the_same_twice(
+    simulator: GenerativeModel, states: FloatArray, actions: ActionGrid, rng: np.random.Generator
+) -> bool:
+    """Say whether a simulator leads to the same twice from ``states``, of which some are tried, each with one action.
+
+    Noise that is somewhere else is not seen: give states that matter.
+    """
+    if len(states) > _N_TRIED_TWICE:
+        states = states[rng.integers(len(states), size=_N_TRIED_TWICE)]
     done = actions.actions[rng.integers(len(actions), size=len(states))]
     first, second = (simulator.sample_next(states, done, rng) for _ in range(2))
     return bool(np.array_equal(first, second, equal_nan=True))

@@ -76,12 +76,13 @@ class StateReading:
 
 
 def _source(column: FloatArray, observed: FloatArray) -> tuple[int, int] | None:
-    """Return the entry that ``column`` is, or those of its sine and cosine."""
-    close = np.isclose(observed, column[:, None], rtol=_ROUNDING, atol=_ROUNDING).all(axis=0)
-    if close.any():
-        return int(close.argmax()), -1
+    """Return the entries of the sine and the cosine of ``column``, or the entry that it is.
+
+    The angle first: a small one is also much like its sine.
+    """
     sine = np.isclose(observed, np.sin(column)[:, None], rtol=0, atol=_ROUNDING).all(axis=0)
     cosine = np.isclose(observed, np.cos(column)[:, None], rtol=0, atol=_ROUNDING).all(axis=0)
     if sine.any() and cosine.any():
         return int(sine.argmax()), int(cosine.argmax())
-    return None
+    close = np.isclose(observed, column[:, None], rtol=_ROUNDING, atol=_ROUNDING).all(axis=0)
+    return (int(close.argmax()), -1) if close.any() else None

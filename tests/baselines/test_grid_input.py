@@ -11,6 +11,7 @@ from simulators import CoupledTanks, Line, fill, to_the_right
 import lfd_gym as lfd
 from lfd_gym.baselines import make_learner
 from lfd_gym.grids.actions import ActionGrid
+from lfd_gym.grids.grid_model import GridModel
 from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy
 from lfd_gym.grids.readings import StateReading
 from lfd_gym.learning import best_learner
@@ -75,6 +76,66 @@ def test_a_simulator_that_leaves_the_grid_is_held_at_its_edge():
     assert learn(inside, grid=lfd.Grid([np.linspace(0, 2, 9)] * 2)).facts["share_outside"] == 0
 
 
+class LocalNoise(Line):
+    """Noisy where the expert goes, and nowhere else."""
+
+    def sample_next(self, states, actions, rng):
+        after = super().sample_next(states, actions, rng)
+        near = (np.abs(after[:, 0] - 0.5) < 0.2) & (np.abs(after[:, 1:]) < 1.0).all(axis=1)
+        after[near] += 0.05 * rng.standard_normal((near.sum(), after.shape[1]))
+        return after
+
+    def sample_initial(self, n, rng):
+        return np.hstack([rng.uniform(-3, 3, (n, 1)), rng.uniform(-0.5, 0.5, (n, self.state_space.shape[0] - 1))])
+
+
+@pytest.mark.filterwarnings("ignore:.*initial states are far")
+@pytest.mark.parametrize("seed", range(5))
+def test_noise_where_the_expert_goes_is_noticed(seed):
+    task = on_a_line(LocalNoise(n_dimensions=3), horizon=40)
+    assert not learn(task, seed=seed, n_points=7).facts["deterministic"]
+
+
+def test_memory_holds_the_draws_of_noisy_simulators(monkeypatch):
+    """Several draws a pair make longer rows."""
+    kept, build = [], GridModel._build
+
+    def spy(model, rng):
+        found = build(model, rng)
+        kept.append(found.data.nbytes + found.indices.nbytes)
+        return found
+
+    monkeypatch.setattr(GridModel, "_build", spy)
+    simulator, memory = Line(noise=0.3, n_dimensions=2), 3e5
+    demos = lfd.collect(simulator, to_the_right, 1, 60, rng=np.random.default_rng(0))
+    costs = lfd.FunctionCosts(lambda seen, done: np.hstack([np.tanh(seen), -np.tanh(seen)]))
+    learn(lfd.Task(simulator, demos, discount=0.9, costs=costs), memory=memory)
+    assert 0 < max(kept) < memory
+
+
+class Constant(Line):
+    """Has an entry of the state that is always the same."""
+
+    def __init__(self):
+        super().__init__(n_dimensions=2)
+        low, high = np.array([-5.0, 1.0]), np.array([5.0, 1.0])
+        self.state_space = self.observation_space = gym.spaces.Box(low, high, dtype=np.float64)
+
+    def sample_initial(self, n, rng):
+        return np.stack([rng.uniform(-0.1, 0.1, n), np.ones(n)], axis=1)
+
+    def sample_next(self, states, actions, rng):
+        after = super().sample_next(states, actions, rng)
+        after[:, 1] = 1.0
+        return np.clip(after, -5, 5)
+
+
+def test_an_entry_of_the_state_that_never_changes_does_no_harm():
+    result = lfd.learn(on_a_line(Constant()), rng=np.random.default_rng(0), budget=12)
+    assert result.learner == "grid"
+    assert result.facts["distance"] < 0.5 * result.facts["distance_of_random"]
+
+
 def test_too_many_dimensions_are_refused_before_anything_is_simulated():
     def play(observations):
         return np.zeros(len(observations), dtype=int)
@@ -84,13 +145,15 @@ def test_too_many_dimensions_are_refused_before_anything_is_simulated():
     costs = lfd.FunctionCosts(lambda seen, done: np.tanh(seen))
     task = lfd.Task(simulator, demos, discount=0.9, costs=costs)
     before = simulator.n_steps
-    with pytest.raises(ValueError, match="6 dimensions"):
+    with pytest.raises(
+        ValueError, match=r"6 dimensions at 7 points are 117,649 states x 2 actions, more than the 60,000"
+    ):
         learn(task)
-    assert simulator.n_steps == before
     with pytest.raises(
         ValueError, match=r"6 dimensions at 15 points are 11,390,625 states x 2 actions.* GB, more than"
     ):
         learn(task, n_points=15)
+    assert simulator.n_steps == before
     assert best_learner(task)[0] == "bc"
 
 
@@ -131,16 +194,32 @@ def test_an_expert_whose_actions_are_not_known():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"n_points": 1}, "must be two or more"),
-        ({"repeat": 0}, "repeat must be at least 1, got 0"),
+        ({"n_points": 1}, "n_points must be a whole number of at least 2, got 1"),
+        ({"n_points": -3}, "n_points must be a whole number of at least 2, got -3"),
+        ({"n_points": 2.5}, "n_points must be a whole number of at least 2, got 2.5"),
+        ({"n_points": "9"}, "n_points must be a whole number of at least 2, got '9'"),
+        ({"repeat": 0}, "repeat must be a whole number of at least 1, got 0"),
+        ({"repeat": 1.5}, "repeat must be a whole number of at least 1, got 1.5"),
         ({"n_actions": 1}, r"n_actions must be all 2 of Discrete\(2\), got 1"),
-        ({"memory": -1}, "more than memory=-1e-09 GB"),
+        ({"n_actions": 2.5}, "n_actions must be a whole number of at least 1, got 2.5"),
+        ({"memory": -1}, "memory must be a positive number of bytes, got -1"),
+        ({"memory": float("nan")}, "memory must be a positive number of bytes, got nan"),
+        ({"memory": float("inf")}, "memory must be a positive number of bytes, got inf"),
         ({"memory": 1000}, r"7 states x 2 actions with \d+ costs, .* more than memory=1e-06 GB"),
+        ({"grid": "fine"}, "grid must be a lfd_gym.Grid, got 'fine'"),
+        ({"grid": [[0.0, 1.0]]}, "grid must be a lfd_gym.Grid"),
+        ({"grid": lfd.Grid([[-1.0, 1.0]] * 2)}, "grid must have the 1 axes of the states"),
+        ({"grid": lfd.Grid([np.linspace(-3, 3, 2001)]), "memory": 1e4}, "1 dimensions at 2001 points are 2,001 states"),
+        ({"angles": (3,)}, "angles must be entries of the state, 0 to 0, got 3"),
+        ({"angles": (-1,)}, "angles must be entries of the state, 0 to 0, got -1"),
+        ({"angles": ("a",)}, "angles must be a tuple of numbers of entries"),
+        ({"angles": (0.5,)}, "angles must be a tuple of numbers of entries"),
+        ({"angles": 0}, "angles must be a tuple of numbers of entries"),
         ({"budget": 0}, "budget must be at least 1 planner calls"),
     ],
 )
 def test_bad_settings_are_named(given, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         learn(on_a_line(Line()), **given)
 
 
@@ -301,6 +380,20 @@ def test_looking_ahead_from_a_point_is_the_bellman_operator(seed, repeat, push, 
     wanted = (1 - model.mdp_discount) * costs + model.mdp_discount * (model.transitions @ values)
     ahead = model.lookahead(grid.points, costs, values)
     np.testing.assert_allclose(ahead, wanted.reshape(-1, 2)[: grid.n_points], atol=1e-9)
+
+
+def test_a_small_angle_is_an_angle():
+    """Near zero its sine is much like the angle itself, but a line is no circle."""
+
+    class Shown(Line):
+        def observe(self, states):
+            return np.hstack([np.cos(states), np.sin(states)])
+
+        def states_of(self, observations):
+            return np.arctan2(observations[:, 1:], observations[:, :1])
+
+    reading = StateReading.found(Shown(), np.random.default_rng(0).uniform(-0.08, 0.08, (200, 1)))
+    assert reading.n_angles == 1
 
 
 @settings(max_examples=30)

@@ -6,7 +6,7 @@ import pytest
 
 import lfd_gym as lfd
 from lfd_gym.grids.actions import ActionGrid
-from lfd_gym.grids.choice import choose_grid, choose_points, choose_repeat
+from lfd_gym.grids.choice import GridSize, choose_grid, choose_repeat
 
 
 class Line:
@@ -153,10 +153,10 @@ def test_simulators_that_cannot_be_used_are_refused():
 
 def test_what_does_not_fit_says_so_in_numbers():
     with pytest.raises(ValueError, match=r"6 dimensions at 11 points are 1,771,561 states x 3 actions .* GB"):
-        choose_points(6, 3, 129, memory=2e9, n_points=11)
-    assert choose_points(4, 2, 129, memory=2e9) == 15
-    assert choose_points(4, 2, 129, memory=2e7) < 15
-    assert choose_points(2, 11, 129, memory=2e9) == 61
+        GridSize(6, 3, 129, memory=2e9).points_along(11)
+    assert GridSize(4, 2, 129, memory=2e9).points_along() == 15
+    assert GridSize(4, 2, 129, memory=2e7).points_along() < 15
+    assert GridSize(2, 11, 129, memory=2e9).points_along() == 61
 
 
 def test_axes_are_denser_where_more_was_visited_and_stay_in_the_space():
