@@ -7,8 +7,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lfd_gym import baselines, envs, features, testing
-from lfd_gym.assessment.certificate import Certificate, certify, certify_saddle_point
+from lfd_gym.assessment.certificate import Certificate, certify
+from lfd_gym.assessment.collecting import Collected, collect_until
 from lfd_gym.assessment.evaluation import Evaluation, evaluate
+from lfd_gym.assessment.point_certificate import PointCertificate, certify_saddle_point
 from lfd_gym.baselines.learner import LearningResult
 from lfd_gym.costs.costs import Costs, FunctionCosts, TableCosts, normalise_costs
 from lfd_gym.costs.fourier import FourierCosts
@@ -53,6 +55,7 @@ __all__ = [
     "Ball",
     "Box",
     "Certificate",
+    "Collected",
     "ConvexSet",
     "CostEstimate",
     "Costs",
@@ -68,6 +71,7 @@ __all__ = [
     "LearningResult",
     "LfdGymWarning",
     "MixturePolicy",
+    "PointCertificate",
     "Policy",
     "PrimalDualTrainer",
     "Provenance",
@@ -85,6 +89,7 @@ __all__ = [
     "certify",
     "certify_saddle_point",
     "collect",
+    "collect_until",
     "envs",
     "evaluate",
     "explaining_weights",

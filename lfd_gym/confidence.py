@@ -34,7 +34,7 @@ _MOST = 0.995
 _BISECTIONS = 30
 
 
-def lower_bound(samples: FloatArray, delta: float, *, planned: int | None = None) -> FloatArray:
+def lower_bound(samples: FloatArray, delta: float, *, planned: int | None = None, copies: float = 1.0) -> FloatArray:
     """Return (k,) lower confidence bounds of the means of the columns of (n, k) samples in [0, 1].
 
     Parameters
@@ -46,6 +46,8 @@ def lower_bound(samples: FloatArray, delta: float, *, planned: int | None = None
     planned
         The number of rows that was planned before any was seen; the number there is if not given, which then must not
         have been chosen by looking at them.
+    copies
+        What the bound would be if every row had been seen so often: no bound, a forecast for more or fewer rows.
 
     Examples
     --------
@@ -57,21 +59,21 @@ def lower_bound(samples: FloatArray, delta: float, *, planned: int | None = None
         raise ValueError(f"samples must have shape (n, k) with n at least 1, got {samples.shape}")
     if not (samples.min() >= 0 and samples.max() <= 1):
         raise ValueError(f"samples must lie in [0, 1], got {samples.min()} to {samples.max()}")
-    n = len(samples) if planned is None else planned
-    if n < 1:
+    n = copies * (len(samples) if planned is None else planned)
+    if planned is not None and planned < 1:
         raise ValueError(f"planned must be at least 1, got {planned}")
     smallest = math.sqrt(8 * math.log(1 / (_HOEFFDING * delta)) / n)
     bets = smallest * np.power(_RATIO, np.arange(_N_BETS, dtype=np.float64))
-    return np.array([_lower(np.ascontiguousarray(column), delta, bets) for column in samples.T])
+    return np.array([_lower(np.ascontiguousarray(column), delta, bets, copies) for column in samples.T])
 
 
-def upper_bound(samples: FloatArray, delta: float, *, planned: int | None = None) -> FloatArray:
+def upper_bound(samples: FloatArray, delta: float, *, planned: int | None = None, copies: float = 1.0) -> FloatArray:
     """Return (k,) upper confidence bounds, see `lower_bound`."""
-    return 1 - lower_bound(1 - samples, delta, planned=planned)
+    return 1 - lower_bound(1 - samples, delta, planned=planned, copies=copies)
 
 
 @jit
-def _lower(samples: FloatArray, delta: float, bets: FloatArray) -> float:
+def _lower(samples: FloatArray, delta: float, bets: FloatArray, copies: float) -> float:
     """Find the largest x at which the capital has reached 1/δ; what bisection leaves open is left to the safe side."""
     low, high = 0.0, samples.mean()  # at the mean itself no bet has gained
     target = math.log(1 / delta)
@@ -79,7 +81,7 @@ def _lower(samples: FloatArray, delta: float, bets: FloatArray) -> float:
         middle = 0.5 * (low + high)
         if middle <= low:
             break
-        if _log_capital(samples, middle, bets) >= target:
+        if _log_capital(samples, middle, bets, copies) >= target:
             low = middle
         else:
             high = middle
@@ -87,16 +89,17 @@ def _lower(samples: FloatArray, delta: float, bets: FloatArray) -> float:
 
 
 @jit
-def _log_capital(samples: FloatArray, x: float, bets: FloatArray) -> float:
+def _log_capital(samples: FloatArray, x: float, bets: FloatArray, copies: float) -> float:
     n = samples.size
-    hoeffding = math.log(_HOEFFDING) + bets[0] * (samples.sum() - n * x) - n * bets[0] ** 2 / 8
+    hoeffding = math.log(_HOEFFDING) + copies * (bets[0] * (samples.sum() - n * x) - n * bets[0] ** 2 / 8)
     largest, total = hoeffding, 1.0  # the sum so far is total · exp(largest)
     share = math.log((1 - _HOEFFDING) / bets.size)
     for bet in bets:
         stake = min(bet, _MOST / x)
-        logarithm = share
+        gained = 0.0
         for value in samples:
-            logarithm += math.log(1.0 + stake * (value - x))
+            gained += math.log(1.0 + stake * (value - x))
+        logarithm = share + copies * gained
         if logarithm > largest:
             total = total * math.exp(largest - logarithm) + 1.0
             largest = logarithm

@@ -1,123 +1,305 @@
-"""Certificates: how far a trained policy can be from the expert, and how much of that is the features' fault."""
+"""Certificates: how far a policy can be from the expert.
+
+Two statements, each of which is true with probability 1 − δ:
+
+- *to these demonstrations*: how far its expected costs can be from what the demonstrations paid. It rests on the model
+  or on fresh rollouts alone, and is as tight as there is patience.
+- *to the expert*: the same with the demonstrations' own uncertainty added. It is refused where the costs were chosen
+  after looking at the demonstrations, unless ``held_out`` ones are given.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from lfd_gym.assessment.expert_bounds import least_expert_costs
+from lfd_gym.assessment.comparison import Comparison
+from lfd_gym.assessment.expert_bounds import LeastCosts, least_expert_costs
+from lfd_gym.assessment.logged_data import mean_bound, weight_after_disagreement
 from lfd_gym.assessment.tables import html_table
-from lfd_gym.costs.costs import Costs
-from lfd_gym.costs.sets import Ball, ConvexSet
+from lfd_gym.costs.sets import Ball
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
-from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
+from lfd_gym.demonstrations.estimation import CostEstimate, Truncation, sampled_costs
 from lfd_gym.model.criterion import Criterion
-from lfd_gym.model.generative_model import GenerativeModel, TabularModel
-from lfd_gym.policies.conversion import PolicyLike, policy_table
-from lfd_gym.solvers.saddle.approximation import ApproximationError, point_approximation_error
-from lfd_gym.solvers.saddle.residual_sampling import sample_residual
-from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
-from lfd_gym.solvers.solution import SaddlePoint
+from lfd_gym.model.generative_model import TabularModel
+from lfd_gym.policies.conversion import PolicyLike, as_policy
+from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.task import Task
-from lfd_gym.validation import FloatArray, check_delta
+from lfd_gym.validation import check_delta
 
-#: Rollouts of a table, which take no time.
-_N_ROLLOUTS = 10_000
+About = Literal["expert", "demonstrations"]
+
+#: Rollouts of a table, which take no time; of random play, which is only estimated.
+_N_ROLLOUTS, _N_RANDOM = 10_000, 200
+#: What is left of the discounted sum where rollouts that begin like held-out demonstrations end.
+_TAIL = 1e-3
+#: As many times as many as this are taken for infinitely many.
+_VERY_MANY = 1e7
+#: How near a forecast of what is needed comes, as a ratio.
+_NEAR = 1.01
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A bound on the distance to the expert, or to demonstrations.
+
+    Attributes
+    ----------
+    about
+        Whom the policy is compared with.
+    found
+        δ_C = max over the class of ρ_c(π) − ρ_c, with estimates in place of expectations.
+    bound
+        What it is at most.
+    parts
+        What the bound adds to what was found, by reason.
+    n_demonstrations
+        How many it rests on.
+    """
+
+    about: About
+    found: float
+    bound: float
+    parts: Mapping[str, float]
+    n_demonstrations: int
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What would bring a bound to a wanted value, if what comes is like what there is.
+
+    Attributes
+    ----------
+    bound
+        The wanted value.
+    demonstrations, rollouts
+        How many in all; None if there are none of them, or if no number suffices.
+    reason
+        Why no number suffices, else empty.
+    """
+
+    bound: float
+    demonstrations: int | None = None
+    rollouts: int | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"a bound of {self.bound:g} cannot be reached: {self.reason}"
+        counts = (("demonstrations", self.demonstrations), ("rollouts", self.rollouts))
+        said = " and ".join(f"{count:,} {name}" for name, count in counts if count is not None)
+        return f"a bound of {self.bound:g} needs about {said or 'nothing more'}"
 
 
 @dataclass(frozen=True)
 class Certificate:
-    """Bounds on a trained policy that hold together with probability at least ``1 - delta``.
+    """How far a policy can be from the expert, and from the demonstrations; print it to read it.
 
     Attributes
     ----------
     delta
-        Probability of failure. What was computed from the model is certain; demonstrations and rollouts are not.
+        Probability of failure, of each statement. What was computed from the model is certain; demonstrations and
+        rollouts are not.
     evidence
-        What the bounds rest on.
-    cost_distance
-        δ_C(π̂, π_E) with the demonstrations' ρ̂ in place of the expert's.
-    cost_distance_bound
-        Upper bound of the true δ_C(π̂, π_E) = max over the class of ρ_c(π̂) − ρ_c(π_E), whatever the features are. If
-        ``about`` is ``"demonstrations"``, of the same with ρ̂ in place of ρ(π_E). Where the model is known it may be
-        below ``cost_distance``: no expert pays as little as an unlucky estimate says.
-    about
-        Whom the bound compares with: the ``"expert"``, or these ``"demonstrations"`` alone, where the costs were chosen
-        after looking at them, so that they are no independent estimate of the expert's costs.
+        What it rests on.
     criterion
         How costs add up.
+    to_demonstrations, to_expert
+        The statements; None where they cannot be made.
+    refused
+        Why nothing is said about the expert, empty if something is.
+    random_distance
+        What was found of random play, to compare with.
+    largest_distance
+        No two policies can be farther apart in the class.
     assumptions
         What must be true beside, in words.
     per_norm
         Whether the class is the unit ball of a space of costs: a cost of norm B is bounded by B times the bound.
-    residual, residual_bound
-        The saddle-point residual with ρ̂, and an upper bound of the true one; None if only a policy was certified.
-    approximation
-        The terms of Propositions 4 and 5 at this point, if they were computed: residual + their sum bounds
-        δ_C(π̂, π_E) − α* without looking at the policy itself.
     """
 
     delta: float
     evidence: str
-    cost_distance: float
-    cost_distance_bound: float
     criterion: Criterion
-    about: Literal["expert", "demonstrations"] = "expert"
+    to_demonstrations: Statement | None
+    to_expert: Statement | None
+    refused: str = ""
+    random_distance: float | None = None
+    largest_distance: float = 2.0
     assumptions: tuple[str, ...] = ()
     per_norm: bool = False
-    residual: float | None = None
-    residual_bound: float | None = None
-    approximation: ApproximationError | None = None
+    n_rollouts: int | None = None
+    _forecasts: Mapping[About, Callable[[float, float], float]] = field(default_factory=dict, repr=False, compare=False)
 
     @property
-    def excess_bound(self) -> float | None:
-        """Propositions 4 and 5: upper bound of δ_C(π̂, π_E) − α*, from the residual and the approximation terms."""
-        if self.residual_bound is None or self.approximation is None:
-            return None
-        return self.residual_bound + self.approximation.total
+    def strongest(self) -> Statement:
+        """The statement about the expert, or, where there is none, that about the demonstrations."""
+        found = self.to_expert or self.to_demonstrations
+        assert found is not None
+        return found
 
-    def _heading(self) -> str:
-        said = "; ".join([self.evidence, str(self.criterion), *self.assumptions])
-        return f"Certificate (probability {1 - self.delta:g}; {said})"
+    @property
+    def about(self) -> About:
+        """Whom the strongest statement compares with."""
+        return self.strongest.about
+
+    @property
+    def cost_distance(self) -> float:
+        """What was found, of the strongest statement."""
+        return self.strongest.found
+
+    @property
+    def cost_distance_bound(self) -> float:
+        """The bound of the strongest statement. Where the model is known it may be below what was found."""
+        return self.strongest.bound
+
+    @property
+    def empty(self) -> bool:
+        """Whether the strongest statement says nothing: random play was found to be no farther than the bound."""
+        return self._empty(self.strongest)
+
+    def _empty(self, statement: Statement) -> bool:
+        compared = self.largest_distance if self.random_distance is None else self.random_distance
+        return statement.bound >= compared
+
+    def needed(self, bound: float) -> Needed:
+        """Say how many demonstrations and rollouts, in all, would bring the strongest bound to ``bound``.
+
+        It is a forecast: as if what comes were like what there is, and the policy stayed what it is. As many rollouts
+        as there are serve if they can; if not, so many that half of the way is left for the demonstrations.
+
+        Examples
+        --------
+        >>> import gymnasium as gym, numpy as np, lfd_gym as lfd
+        >>> env = gym.make("lfd_gym/StochasticGridworld-v0", size=4)
+        >>> expert = lfd.FiniteMDP.from_env(env, 0.9).optimal_policy(env.unwrapped.cost_features[:, 0])
+        >>> task = lfd.Task(env, lfd.collect(env, expert, 20, 100, np.random.default_rng(0)), discount=0.9)
+        >>> certificate = lfd.certify(expert, task)
+        >>> bool(certificate.needed(0.02).demonstrations > certificate.needed(0.05).demonstrations > 20)
+        True
+        """
+        now, forecast = self.strongest, self._forecasts[self.about]
+        least = forecast(_VERY_MANY, _VERY_MANY)
+        if least > bound:
+            why = f"the policy was found to be {now.found:.3g} away, so it must itself become better"
+            if now.parts.get("truncation", 0.0) > bound - now.found > 0:
+                why = f"what was cut off adds {now.parts['truncation']:.3g}: longer ones are needed, not more"
+            return Needed(bound, reason=why)
+        rollouts = 1.0
+        if self.n_rollouts is not None and forecast(_VERY_MANY, 1.0) > bound:
+            halfway = bound if self.about == "demonstrations" else (bound + least) / 2
+            rollouts = _least_times(lambda times: forecast(_VERY_MANY, times) <= halfway, 1.0)
+        asked = None if self.n_rollouts is None else int(np.ceil(rollouts * self.n_rollouts))
+        if self.about == "demonstrations":
+            return Needed(bound, None, asked)
+        fewest = 1 / now.n_demonstrations
+        times = _least_times(lambda times: forecast(times, rollouts) <= bound, fewest)
+        return Needed(bound, int(np.ceil(times * now.n_demonstrations)), asked)
+
+    # -- in words -----------------------------------------------------------------------------------------------------
+
+    @property
+    def conclusion(self) -> str:
+        """The sentence that answers the question: about the expert, or about the demonstrations if that says more."""
+        said = _sentence(self._first, self.delta)
+        if self.random_distance is not None:
+            said += f"; random play is {self.random_distance:.3f} worse"
+        return f"{said}. This says nothing." if self._empty(self._first) else f"{said}."
+
+    @property
+    def _first(self) -> Statement:
+        """The statement to begin with."""
+        other = self.to_demonstrations
+        return other if self.empty and other is not None and not self._empty(other) else self.strongest
 
     def _rows(self) -> list[tuple[str, str, str]]:
-        """Return what was found, and how large it can be at most."""
-        target = "expert" if self.about == "expert" else "demonstrations"
+        """Return what the bounds consist of, of both statements."""
+        both = self.to_demonstrations, self.to_expert
+        reasons = dict.fromkeys(reason for statement in both if statement for reason in statement.parts)
+
+        def row(name: str, value: Callable[[Statement], float | None]) -> tuple[str, str, str]:
+            numbers = [None if statement is None else value(statement) for statement in both]
+            return name, *("" if number is None else f"{number:.4f}" for number in numbers)  # type: ignore[return-value]
+
         unit = 1 / self.criterion.scale
-        found, bound = self.cost_distance, self.cost_distance_bound
-        rows = [
-            (
-                f"cost distance to the {target}",
-                f"{found:.4f}",
-                f"{bound:.4f}" + "  (times B for a cost of norm B)" * self.per_norm,
+        return [
+            row("distance found", lambda statement: statement.found),
+            *(
+                row(f"  + {reason}", lambda statement, reason=reason: statement.parts.get(reason))  # type: ignore[misc]
+                for reason in reasons
             ),
-            ("as a sum of rewards", f"{unit * found:.4g}", f"{unit * bound:.4g}  (per unit of reward)"),
+            row("at most", lambda statement: statement.bound),
+            row("as a sum of rewards, per unit", lambda statement: unit * statement.bound),
         ]
-        if self.residual is not None and self.residual_bound is not None:
-            rows.append(("saddle-point residual", f"{self.residual:.4f}", f"{self.residual_bound:.4f}"))
-        if self.approximation is not None:
-            terms = self.approximation
-            for name, error, factor in (
-                ("features: distance of occupancies", terms.occupancy_error, terms.occupancy_factor),
-                ("features: values, or coherence", terms.value_error, terms.value_factor),
-            ):
-                rows.append((name, f"{error:.4f}", f"{error * factor:.4f}  (times {factor:.4g})"))
-            rows.append(("excess over the best policy", "", f"{self.excess_bound:.4f}"))
-        return rows
+
+    def _remarks(self) -> list[str]:
+        others = (
+            statement
+            for statement in (self.to_expert, self.to_demonstrations)
+            if statement is not None and statement is not self._first
+        )
+        return [
+            *(f"{_sentence(each, self.delta)}{', which says nothing' * self._empty(each)}." for each in others),
+            *([f"Nothing is said about the expert: {self.refused}."] if self.refused else []),
+            *(["A cost of norm B is bounded by B times as much."] if self.per_norm else []),
+            *(f"Assumed: {assumption}." for assumption in self.assumptions),
+            f"It rests on {self.evidence}; {self.criterion}.",
+        ]
 
     def __str__(self) -> str:
-        lines = [self._heading(), f"{'':36}{'found':>10}{'at most':>12}"]
-        for name, found, bound in self._rows():
-            number, _, remark = bound.partition("  ")
-            lines.append(f"  {name:34}{found:>10}{number:>12}" + (f"  {remark}" if remark else ""))
-        return "\n".join(lines)
+        lines = [self.conclusion, *self._remarks(), f"{'':32}{'demonstrations':>16}{'expert':>10}"]
+        lines += [f"  {name:30}{first:>16}{second:>10}" for name, first, second in self._rows()]
+        return "\n".join(line.rstrip() for line in lines)
 
     def _repr_html_(self) -> str:
-        return html_table(self._heading(), ("", "found", "at most"), self._rows())
+        heading = " ".join([self.conclusion, *self._remarks()])
+        return html_table(heading, ("", "demonstrations", "expert"), self._rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything that it says, for a file."""
+        return {
+            "conclusion": self.conclusion,
+            "about": self.about,
+            "cost_distance": self.cost_distance,
+            "cost_distance_bound": self.cost_distance_bound,
+            "empty": self.empty,
+            "delta": self.delta,
+            "evidence": self.evidence,
+            "discount": self.criterion.discount,
+            "horizon": self.criterion.horizon,
+            "to_demonstrations": None if self.to_demonstrations is None else asdict(self.to_demonstrations),
+            "to_expert": None if self.to_expert is None else asdict(self.to_expert),
+            "refused": self.refused,
+            "random_distance": self.random_distance,
+            "largest_distance": self.largest_distance,
+            "assumptions": list(self.assumptions),
+            "per_norm": self.per_norm,
+            "n_rollouts": self.n_rollouts,
+        }
+
+
+def _sentence(statement: Statement, delta: float) -> str:
+    whom = "the expert" if statement.about == "expert" else "these demonstrations"
+    sure = f"({100 * (1 - delta):.4g} %)"
+    if statement.bound < 0:
+        return f"At least {-statement.bound:.3f} better than {whom} in every cost of the class {sure}"
+    return f"At most {statement.bound:.3f} worse than {whom} in any cost of the class {sure}"
+
+
+def _least_times(enough: Callable[[float], bool], fewest: float) -> float:
+    """Return about the smallest number from ``fewest`` on that is enough; more is enough too."""
+    if enough(fewest):
+        return fewest
+    low, high = fewest, 2 * fewest
+    while not enough(high) and high < _VERY_MANY:
+        low, high = high, 2 * high
+    while high > _NEAR * low:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 def certify(
@@ -132,19 +314,21 @@ def certify(
     expert: Literal["any", "deterministic"] = "any",
     truncation: Truncation = "paper",
 ) -> Certificate:
-    """Bound δ_C(π, π_E) for any policy, whoever learned it and however.
+    """Bound how much worse than the expert any policy is, whoever learned it and however.
 
-    The bound rests on the demonstrations and, where the model is not known, on fresh rollouts of the policy. Costs that
-    were chosen after looking at the demonstrations, such as the default ones of a continuous task, say nothing about
-    the expert behind them: the certificate is then about the distance to these demonstrations, unless ``held_out`` ones
-    are given.
+    It is about the cost distance δ_C(π, π_E), the largest excess of the policy's expected cost over the expert's in any
+    cost of the class. The bound rests on the demonstrations and, where the model is not known, on fresh rollouts of the
+    policy. Costs that were chosen after looking at the demonstrations, such as the default ones of a continuous task,
+    say nothing about the expert behind them: the certificate is then about the distance to these demonstrations, unless
+    ``held_out`` ones are given.
 
     Parameters
     ----------
     policy
         Anything that `lfd_gym.as_policy` takes.
     task
-        With demonstrations and costs.
+        With demonstrations and costs. Without an environment see `lfd_gym.assessment.logged_data`: it takes
+        ``held_out`` demonstrations of a ``"deterministic"`` expert.
     delta
         Probability of failure.
     rng
@@ -155,20 +339,14 @@ def certify(
         How many rollouts, where the model is not known: 10,000 of a table, see `Task.expected_costs` for others.
     held_out
         Demonstrations of the same expert that were neither learned from nor looked at when costs were chosen; the
-        expert's expected costs are then estimated from them alone.
+        expert's expected costs are then estimated from them alone. With a simulator whose states observations tell, the
+        policy is also compared with each of them from where it began.
     expert
         ``"deterministic"``: the expert is taken to do the same whenever it is in the same state, which says much more
         where the model is known. The certificate says that it assumes this; if it is not true, the bound may be false.
     truncation
         What is done about the unseen end of each demonstration, see `feature_expectations`. It moves
         ``cost_distance``, not the bound.
-
-    Notes
-    -----
-    Over costs with weights in the simplex the bound is the largest difference of one-sided bounds, see
-    `lfd_gym.assessment.expert_bounds`. Over other classes the norm of the difference is bounded directly, see
-    `CostEstimate.class_radius`; where costs are a table, also from two-sided bounds of each cost, and the better of the
-    two counts, each at half of δ. No bound exceeds what is possible.
 
     Examples
     --------
@@ -184,207 +362,158 @@ def certify(
     check_delta(delta)
     if expert not in ("any", "deterministic"):
         raise ValueError(f"expert must be 'any' or 'deterministic', got {expert!r}")
+    if task.access == "demonstrations":
+        return _from_data_alone(as_policy(policy, deterministic=deterministic), task, delta, held_out, expert)
     if expert == "deterministic":
         task.needs("model", "certifying with a deterministic expert")
-    theirs = task.expert_features(truncation, held_out)
+    shown = None
+    if held_out is None or task.demonstrations is not None:
+        shown = task.expert_features(truncation)
+    theirs = shown if held_out is None else task.expert_features(truncation, held_out)
     if n_rollouts is None and task.access == "simulator" and isinstance(task.simulator, TabularModel):
         n_rollouts = _N_ROLLOUTS
     ours = task.expected_costs(policy, rng=rng, n_rollouts=n_rollouts, deterministic=deterministic)
-    about_expert = held_out is not None or not task.costs.chosen_from_demonstrations
-    evidence = "known model" if ours.exact else f"{ours.n_trajectories} rollouts"
-    kind = "demonstrations" if held_out is None else "held-out demonstrations"
-    comparison = _Comparison(task, ours, theirs, held_out, about_expert, expert == "deterministic")
+    comparisons: dict[About, Comparison] = {}
+    if shown is not None:
+        comparisons["demonstrations"] = Comparison(task.costs, ours, shown, about_expert=False)
+    paired = None
+    if theirs is not None and (held_out is not None or not task.costs.chosen_from_demonstrations):
+        if held_out is not None and rng is not None:
+            paired = _paired(policy, task, held_out, theirs, ours.n_trajectories, deterministic, rng)
+        least = _least(task, theirs, held_out, expert == "deterministic")
+        comparisons["expert"] = Comparison(task.costs, ours, theirs, True, least, paired)
+    strongest = comparisons.get("expert") or comparisons["demonstrations"]
+    statements = {about: _statement(about, comparison, delta) for about, comparison in comparisons.items()}
+    kinds = [
+        "the known model" if ours.exact else f"{ours.n_trajectories:,} rollouts",
+        *([f"{len(task.demonstrations):,} demonstrations"] if shown is not None else []),
+        *([f"{len(held_out):,} held-out demonstrations"] if held_out is not None else []),
+        *(["rollouts paired with them"] if paired is not None else []),
+    ]
     return Certificate(
         delta=delta,
-        evidence=f"{evidence}, {theirs.n_trajectories} {kind}",
-        cost_distance=float(task.costs.weights.support(ours.values - theirs.values)),
-        cost_distance_bound=comparison.bound(delta),
+        evidence=", ".join(kinds),
         criterion=task.criterion,
-        about="expert" if about_expert else "demonstrations",
-        assumptions=("if the expert is deterministic",) if expert == "deterministic" else (),
+        to_demonstrations=statements.get("demonstrations"),
+        to_expert=statements.get("expert"),
+        refused=""
+        if "expert" in statements
+        else "the costs were chosen after looking at the demonstrations; give others that were held_out, or costs that "
+        "were chosen before",
+        random_distance=_random_distance(task, strongest, rng),
+        largest_distance=task.costs.largest_distance,
+        assumptions=("the expert is deterministic",) if expert == "deterministic" else (),
         per_norm=task.costs.weights == Ball() and task.costs.table is None,
+        n_rollouts=None if ours.exact else ours.n_trajectories,
+        _forecasts={about: _forecast(comparison, delta) for about, comparison in comparisons.items()},
     )
 
 
-@dataclass(frozen=True)
-class _Comparison:
-    """A policy's expected costs beside the expert's, or those of the demonstrations."""
-
-    task: Task
-    ours: CostEstimate
-    theirs: CostEstimate
-    held_out: Demonstrations | None
-    about_expert: bool
-    deterministic_expert: bool
-
-    def bound(self, delta: float) -> float:
-        """How far apart they can be, with probability 1 − ``delta``."""
-        costs: Costs = self.task.costs
-        if costs.weights.nonnegative:  # only that the policy pays more counts
-            share = delta / self._n_unsure
-            high = self.ours.upper(share) - self._expert_side(share, 1)
-            return costs.weights.largest_within(high, np.zeros_like(high))
-        if costs.table is None:
-            return self._by_norm(delta)
-        return min(self._by_norm(delta / 2), self._by_sides(delta / 2))
-
-    @property
-    def _n_unsure(self) -> int:
-        """How many estimates share the confidence, at least one."""
-        return max(1, (not self.ours.exact) + self.about_expert)
-
-    def _by_norm(self, delta: float) -> float:
-        costs: Costs = self.task.costs
-        apart = float(costs.weights.support(self.ours.values - self.theirs.values))
-        for estimate in (self.ours, self.theirs) if self.about_expert else (self.ours,):
-            apart += estimate.class_radius(costs, delta / self._n_unsure)
-        return min(apart, costs.largest_distance)
-
-    def _by_sides(self, delta: float) -> float:
-        share = delta / (2 * self._n_unsure)
-        high = self.ours.upper(share) - self._expert_side(share, 1)
-        low = self.ours.lower(share) + self._expert_side(share, -1)
-        weights: ConvexSet = self.task.costs.weights
-        return weights.largest_within((high + low) / 2, (high - low) / 2)
-
-    def _expert_side(self, delta: float, sign: int) -> FloatArray:
-        """Return lower bounds of ``sign`` times the costs that are compared with."""
-        if not self.about_expert:
-            return sign * self.theirs.values
-        dynamics = self.task.dynamics
-        if dynamics is None:
-            return self.theirs.lower(delta) if sign == 1 else -self.theirs.upper(delta)
-        used = self.task.demonstrations if self.held_out is None else self.held_out
-        signed = replace(self.theirs, trajectory_values=sign * self.theirs.trajectory_values)
-        shown = (used, self.task.demonstrations) if self.deterministic_expert else ()
-        agreeing = [part for part in shown if part is not None]
-        return least_expert_costs(dynamics, sign * self.task.cost_table, signed, used, delta, agreeing_with=agreeing)
+def _statement(about: About, comparison: Comparison, delta: float) -> Statement:
+    return Statement(
+        about, comparison.found, comparison.bound(delta), comparison.parts(delta), comparison.theirs.n_trajectories
+    )
 
 
-def certify_saddle_point(
-    problem: SaddlePointProblem,
-    point: SaddlePoint,
-    *,
-    expert: CostEstimate | None,
-    delta: float,
-    policy: PolicyLike | None = None,
-    apprentice_occupancy: ArrayLike | None = None,
-    model: GenerativeModel | None = None,
-    rng: np.random.Generator | None = None,
-    n_rollouts: int = 10_000,
-    n_samples: int = 1_000_000,
-    n_per_column: int = 10_000,
-) -> Certificate:
-    """Certify a point of a saddle-point problem and its policy.
+def _forecast(comparison: Comparison, delta: float) -> Callable[[float, float], float]:
+    return lambda demonstrations, rollouts: comparison.forecast(delta, demonstrations, rollouts)
 
-    Where the problem's model is known, all but the demonstrations is exact. With a generative ``model`` instead, the
-    bounds come from its fresh draws: that of the cost distance assumes nothing about features or how the policy was
-    found, it compares rollouts of the policy with the demonstrations.
 
-    Parameters
-    ----------
-    problem, point
-        The problem; θ, λ, w in their domains.
-    expert
-        The estimate that the problem's ρ̂ is from; None if that is not estimated but known.
-    delta
-        Probability of failure, strictly between 0 and 1; with a ``model`` it is shared among demonstrations, rollouts
-        and residual.
-    policy
-        The policy to certify; π_θ if not given, where Φ has one.
-    apprentice_occupancy
-        (S, A) occupancy of an apprentice policy, needed for the approximation terms unless Φ is tabular, where every
-        occupancy is expressed exactly. The approximation terms are about π_θ and left out for another ``policy``.
-    model, rng
-        A simulator of the problem's dynamics, and what drives its draws: not one that the training used.
-    n_rollouts
-        Rollouts of the policy, each so long that what is left is worth at most 1e-3.
-    n_samples, n_per_column
-        Draws for the residual, see `sample_residual`.
+def _random_distance(task: Task, comparison: Comparison, rng: np.random.Generator | None) -> float:
+    """Return what is found of random play, from fewer rollouts."""
+    if comparison.ours.exact:
+        dynamics = task.dynamics
+        assert dynamics is not None
+        uniform: PolicyLike = np.full((dynamics.n_states, dynamics.n_actions), 1 / dynamics.n_actions)
+        random = task.expected_costs(uniform)
+    else:
+        count = min(_N_RANDOM, comparison.ours.n_trajectories)
+        random = task.expected_costs(UniformPolicy(task.action_space), rng=rng, n_rollouts=count)
+    return float(task.costs.weights.support(random.values - comparison.theirs.values))
 
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from lfd_gym import FiniteMDP, SaddlePointProblem, certify_saddle_point, solve_primal_dual_hybrid
-    >>> mdp = FiniteMDP([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], initial_distribution=[1.0, 0.0], discount=0.9)
-    >>> costs = np.array([[0.0], [0.0], [1.0], [1.0]])
-    >>> expert = mdp.occupancy(mdp.optimal_policy(costs[:, 0])).ravel()
-    >>> problem = SaddlePointProblem.tabular(mdp, costs, costs.T @ expert)
-    >>> point = solve_primal_dual_hybrid(problem).point
-    >>> certificate = certify_saddle_point(problem, point, expert=None, delta=0.05)
-    >>> bool(certificate.cost_distance_bound < 1e-4)
-    True
-    """
-    check_delta(delta)
-    checked = problem.check_point(point)
-    if expert is not None and not np.allclose(expert.values, problem.expert_features, rtol=0, atol=1e-12):
-        raise ValueError(
-            "expert must be the estimate that the problem's expert_features are from, got values "
-            f"{expert.values} instead of {problem.expert_features}"
+
+def _least(
+    task: Task, theirs: CostEstimate, held_out: Demonstrations | None, deterministic: bool
+) -> dict[int, LeastCosts]:
+    """Return what a known model says of how little the expert pays, and of how much."""
+    if task.dynamics is None:
+        return {}
+    used = task.demonstrations if held_out is None else held_out
+    agreeing = [part for part in (used, task.demonstrations) if part is not None] if deterministic else []
+    signs = (1,) if task.costs.weights.nonnegative else (1, -1)
+    return {
+        sign: least_expert_costs(
+            task.dynamics,
+            sign * task.cost_table,
+            CostEstimate(sign * theirs.values, sign * theirs.trajectory_values, theirs.unseen_mass, theirs.criterion),
+            used,
+            agreeing_with=agreeing,
         )
-    if model is None:
-        return _certify_exactly(problem, checked, expert, delta, policy, apprentice_occupancy)
-    if rng is None:
-        raise ValueError("rng must be given: the certificate rests on draws of the model")
-    share = delta / 3
-    if policy is None:
-        policy = problem.occupancy_features.policy(checked.occupancy_weights)
-    ours = Task(model, discount=problem.discount, costs=problem.costs).expected_costs(
-        policy, rng=rng, n_rollouts=n_rollouts
-    )
-    difference = ours.values - problem.expert_features
-    expert_radii = _radii(problem, expert, share)
-    sampled = sample_residual(
-        problem, model, checked, n_samples=n_samples, n_per_column=n_per_column, delta=share, rng=rng
-    )
-    weights = problem.costs.weights
-    return Certificate(
-        delta=delta,
-        evidence=f"{n_rollouts} rollouts, {ours.n_steps + sampled.oracle_calls} draws of the model",
-        cost_distance=float(weights.support(difference)),
-        cost_distance_bound=weights.largest_within(difference, ours.radius(share) + expert_radii),
-        criterion=Criterion(problem.discount),
-        residual=sampled.estimate,
-        residual_bound=sampled.bound + 2 * _class_radius(expert_radii, weights),
-    )
+        for sign in signs
+    }
 
 
-def _certify_exactly(
-    problem: SaddlePointProblem,
-    point: SaddlePoint,
-    expert: CostEstimate | None,
-    delta: float,
-    policy: PolicyLike | None,
-    apprentice_occupancy: ArrayLike | None,
+def _paired(
+    policy: PolicyLike,
+    task: Task,
+    held_out: Demonstrations,
+    theirs: CostEstimate,
+    n_rollouts: int,
+    deterministic: bool,
+    rng: np.random.Generator,
+) -> CostEstimate | None:
+    """Return half of the differences between policy and expert from where each held-out demonstration began."""
+    if task.access != "simulator" or not hasattr(task.simulator, "states_of"):
+        return None
+    simulator, n_pairs = task.simulator, len(held_out)
+    n_each = max(1, n_rollouts // n_pairs)
+    firsts = np.asarray(simulator.states_of(held_out.observations[held_out.offsets[:-1] + np.arange(n_pairs)]))
+    ours = sampled_costs(
+        as_policy(policy, deterministic=deterministic),
+        simulator,
+        task.costs,
+        task.criterion,
+        n_rollouts=n_pairs * n_each,
+        horizon=task.criterion.steps(_TAIL),
+        rng=rng,
+        initial_states=np.repeat(firsts, n_each, axis=0),
+    )
+    means = ours.trajectory_values.reshape(n_pairs, n_each, -1).mean(axis=1)
+    unseen = ours.unseen_mass.reshape(n_pairs, n_each).mean(axis=1)
+    halves = (means - theirs.trajectory_values) / 2
+    return CostEstimate(halves.mean(axis=0), halves, (unseen + theirs.unseen_mass) / 2, task.criterion)
+
+
+def _from_data_alone(
+    policy: Any, task: Task, delta: float, held_out: Demonstrations | None, expert: str
 ) -> Certificate:
-    mdp, costs = problem.known_model()
-    own = problem.policy(point.occupancy_weights)
-    table = own if policy is None else policy_table(policy, mdp)
-    difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_features
-    radii = _radii(problem, expert, delta)
-    residual = problem.saddle_point_residual(point)
-    approximation = None
-    tabular = isinstance(problem.occupancy_features, TabularOccupancyFeatures)
-    if policy is None and (apprentice_occupancy is not None or tabular):
-        target = mdp.occupancy(table) if apprentice_occupancy is None else apprentice_occupancy
-        approximation = point_approximation_error(problem, point, target)
-    weights = problem.costs.weights
+    """Certify by how long the policy does as a deterministic expert does."""
+    if held_out is None:
+        raise ValueError(
+            "held_out must be given where there is no env: only demonstrations that the policy was not learned from "
+            "tell how often it does as the expert"
+        )
+    if expert != "deterministic":
+        raise ValueError(
+            "expert must be 'deterministic' where there is no env: of an expert that draws its actions demonstrations "
+            "do not tell how often a policy does the same. Say so only if it is true"
+        )
+    task.expert_features("paper", held_out)  # refuses what does not fit
+    largest = 2.0 if task.costs is None else task.costs.largest_distance
+    apart = weight_after_disagreement(policy, held_out, task.criterion)
+    uniform = UniformPolicy(task.action_space)
+    random = largest * float(weight_after_disagreement(uniform, held_out, task.criterion).mean())
+    found = largest * float(apart.mean())
+    bound = largest * mean_bound(apart, delta)
+    statement = Statement("expert", found, bound, {"demonstrations": bound - found}, len(held_out))
     return Certificate(
         delta=delta,
-        evidence="known model",
-        cost_distance=float(weights.support(difference)),
-        cost_distance_bound=weights.largest_within(difference, radii),
-        criterion=Criterion(problem.discount),
-        residual=residual,
-        residual_bound=residual + 2 * _class_radius(radii, weights),
-        approximation=approximation,
+        evidence=f"{len(held_out):,} held-out demonstrations, and how long the policy does as they do",
+        criterion=task.criterion,
+        to_demonstrations=None,
+        to_expert=statement,
+        random_distance=random,
+        largest_distance=largest,
+        assumptions=("the expert is deterministic",),
+        _forecasts={"expert": lambda demonstrations, _: largest * mean_bound(apart, delta, demonstrations)},
     )
-
-
-def _radii(problem: SaddlePointProblem, expert: CostEstimate | None, delta: float) -> FloatArray:
-    return np.zeros(problem.n_costs) if expert is None else expert.radius(delta)
-
-
-def _class_radius(radii: FloatArray, weights: ConvexSet) -> float:
-    """Largest |⟨w, ρ̂ − ρ⟩| over the class when |ρ̂ − ρ| ≤ ``radii``."""
-    return weights.largest_within(np.zeros_like(radii), radii)

@@ -17,6 +17,7 @@ Upper bounds are the same of the costs with their sign changed. What plans leave
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -29,16 +30,36 @@ from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, IntArray
 
 
+@dataclass(frozen=True, eq=False)
+class LeastCosts:
+    """What is known of how little the expert pays.
+
+    Attributes
+    ----------
+    paid
+        (m, n_c) what each trajectory paid at least, what was not seen of it included, in [−1, 1].
+    floor
+        (n_c,) what the expert pays for certain.
+    """
+
+    paid: FloatArray
+    floor: FloatArray
+
+    def bound(self, delta: float, copies: float = 1.0) -> FloatArray:
+        """Return (n_c,) numbers that ρ(π_E) is below, in any cost, with probability at most ``delta``."""
+        from_demonstrations = 2 * lower_bound((self.paid + 1) / 2, delta / self.floor.size, copies=copies) - 1
+        return np.maximum(from_demonstrations, self.floor)
+
+
 def least_expert_costs(
     dynamics: FiniteDynamics,
     costs: FloatArray,
     estimate: CostEstimate,
     demonstrations: Demonstrations,
-    delta: float,
     *,
     agreeing_with: Sequence[Demonstrations] = (),
-) -> FloatArray:
-    """Return (n_c,) numbers that ρ(π_E) is below, in any cost, with probability at most ``delta``.
+) -> LeastCosts:
+    """Return what demonstrations and the model say of how little the expert pays.
 
     Parameters
     ----------
@@ -50,8 +71,6 @@ def least_expert_costs(
         Of these costs, from ``demonstrations``.
     demonstrations
         Independent of the choice of costs.
-    delta
-        Probability of failure, of all bounds together.
     agreeing_with
         Demonstrations of an expert that is taken to be deterministic; none: it is not.
     """
@@ -69,9 +88,8 @@ def least_expert_costs(
         tails = unseen * (values[np.minimum(last, dynamics.n_states - 1)] - error)  # nothing is unseen after an end
     else:
         tails = -unseen
-    samples = (np.clip(estimate.trajectory_values + tails, -1.0, 1.0) + 1) / 2
-    from_demonstrations = 2 * lower_bound(samples, delta / costs.shape[1]) - 1
-    return np.maximum(from_demonstrations, dynamics.initial_distribution @ values - error)
+    paid = np.clip(estimate.trajectory_values + tails, -1.0, 1.0)
+    return LeastCosts(paid, dynamics.initial_distribution @ values - error)
 
 
 def demonstrated_actions(n_states: int, demonstrations: Sequence[Demonstrations]) -> IntArray:

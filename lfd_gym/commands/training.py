@@ -80,7 +80,7 @@ class Train:
             evaluation = evaluate(result.policy, task, resources=result.resources)
             metrics["evaluation"] = evaluation.to_dict()
             found = certify(result.policy, task, delta=self.delta)
-            certificate = asdict(found)
+            certificate = found.to_dict()
             log.write(str(evaluation))
             log.write(str(found))
         else:

@@ -79,7 +79,7 @@ class Costs(ABC):
     def check_ends(self, name: str, model: GenerativeModel) -> None:  # noqa: B027 - nothing to check, by default
         """Refuse costs that are paid in the absorbing states of ``model``; a function is not asked about these."""
 
-    def deviation(self, n_samples: int, delta: float) -> float:
+    def deviation(self, n_samples: float, delta: float) -> float:
         """With probability 1 − ``delta``: a bound of the support function of (mean − expectation).
 
         The mean is over independent rows, or discounted averages of rows such as those of trajectories. Where

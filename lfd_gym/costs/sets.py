@@ -99,7 +99,7 @@ class ConvexSet(ABC):
         """Bound the support function from below over all vectors within ``radii`` of ``vector``."""
         return float(self.support(vector)) - self.largest_within(np.zeros_like(vector), radii)
 
-    def deviation(self, size: int, n_samples: int, delta: float, norm: float | None = None) -> float:
+    def deviation(self, size: int, n_samples: float, delta: float, norm: float | None = None) -> float:
         """With probability 1 − ``delta``: a bound of the support function of (mean − expectation).
 
         With the same probability it bounds that of (expectation − mean), by symmetry. The mean is over independent
@@ -174,7 +174,7 @@ class Simplex(ConvexSet):
         """Attained: the largest coordinate of the difference."""
         return float((vector - radii).max())
 
-    def deviation(self, size: int, n_samples: int, delta: float, norm: float | None = None) -> float:
+    def deviation(self, size: int, n_samples: float, delta: float, norm: float | None = None) -> float:
         """By Hoeffding's inequality for each coordinate."""
         return math.sqrt(2 * math.log(size / delta) / n_samples)
 

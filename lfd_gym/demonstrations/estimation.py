@@ -86,6 +86,8 @@ class CostEstimate:
         Whether the values were computed from a known model; then there are no trajectories.
     error
         How far exact values can be off, by what the solution of linear systems leaves open.
+    copies
+        As if each trajectory had been seen so often: bounds are then forecasts for more or fewer of them.
     """
 
     values: FloatArray
@@ -97,6 +99,7 @@ class CostEstimate:
     n_steps: int = 0
     exact: bool = False
     error: float = 0.0
+    copies: float = 1.0
 
     @classmethod
     def exactly(cls, values: FloatArray, criterion: Criterion, error: float = 0.0) -> CostEstimate:
@@ -131,7 +134,7 @@ class CostEstimate:
             return self.values + sign * self.error
         side = np.clip(self.trajectory_values + sign * self.unseen_mass[:, None], -1.0, 1.0)
         share = delta / self.values.size if simultaneous else delta
-        return 2 * (lower_bound if lower else upper_bound)((side + 1) / 2, share) - 1
+        return 2 * (lower_bound if lower else upper_bound)((side + 1) / 2, share, copies=self.copies) - 1
 
     def intervals(self, confidence: float) -> FloatArray:
         """Return (n_c, 2) intervals, each of the given confidence."""
@@ -162,17 +165,20 @@ class CostEstimate:
             return reach * math.sqrt(n_costs) * self.error
         tail_share = _TAIL_SHARE * delta
         share = (delta - tail_share) / 2
-        deviation = min(costs.deviation(self.n_trajectories, share), reach * self._bernstein(norm, share))
+        deviation = min(costs.deviation(self.copies * self.n_trajectories, share), reach * self._bernstein(norm, share))
         shift = float(np.linalg.norm(self.values - self.trajectory_values.mean(axis=0)))
         return deviation + reach * (norm * self._mean_unseen(tail_share) + shift)
 
     def _bernstein(self, norm: float, delta: float) -> float:
-        m = self.n_trajectories
-        first, second = self.trajectory_values[0 : m - 1 : 2], self.trajectory_values[1:m:2]
-        if m < 2:
+        n = self.n_trajectories
+        first, second = self.trajectory_values[0 : n - 1 : 2], self.trajectory_values[1:n:2]
+        if n < 2:
             return math.inf
+        m = self.copies * n
         halves = ((first - second) ** 2).sum(axis=1, keepdims=True) / 2
-        variance = 2 * norm**2 * float(upper_bound(np.minimum(halves / (2 * norm**2), 1.0), delta / 2)[0])
+        variance = (
+            2 * norm**2 * float(upper_bound(np.minimum(halves / (2 * norm**2), 1.0), delta / 2, copies=self.copies)[0])
+        )
         confidence = math.log(4 / delta)
         return math.sqrt(2 * variance * confidence / m) + 4 * norm * confidence / (3 * m)
 
@@ -181,7 +187,8 @@ class CostEstimate:
         largest = 1.0 if self.horizon is None else float(self.criterion.unseen(self.horizon))
         if largest == 0:
             return 0.0
-        return largest * float(upper_bound(np.minimum(self.unseen_mass[:, None] / largest, 1.0), delta)[0])
+        shares = np.minimum(self.unseen_mass[:, None] / largest, 1.0)
+        return largest * float(upper_bound(shares, delta, copies=self.copies)[0])
 
 
 def feature_expectations(
@@ -235,7 +242,8 @@ def feature_expectations(
     else:
         costs.check_actions(demonstrations.actions)
         n_actions = int(getattr(demonstrations.action_space, "n", 0))
-        rows = demonstrations.acted_on.astype(np.int64) * n_actions + np.asarray(demonstrations.actions)
+        done = np.asarray(demonstrations.actions).astype(np.int64)  # unsigned ones would make floats of the rows
+        rows = demonstrations.acted_on.astype(np.int64) * n_actions + done
         sums = discounted_sums(np.ascontiguousarray(costs.table), rows, demonstrations.offsets, criterion)
     unseen = np.where(demonstrations.terminated, 0.0, criterion.unseen(demonstrations.lengths))
     if truncation == "rescale":
@@ -432,6 +440,11 @@ def _sums_of_function(demonstrations: Demonstrations, costs: Costs, criterion: C
 
 def discounted_sums(table: FloatArray, rows: IntArray, offsets: IntArray, criterion: Criterion) -> FloatArray:
     """Σ_t (weight of t) table[rows[t]] over each trajectory."""
+    if rows.size < offsets[-1] or (rows.size and not 0 <= rows.min() <= rows.max() < len(table)):
+        raise ValueError(  # the kernel does not look
+            f"rows must be {offsets[-1]} rows of a table of {len(table)}, got {rows.size} from "
+            f"{rows.min(initial=0)} to {rows.max(initial=0)}"
+        )
     n_steps = int(offsets[-1]) if criterion.horizon is None else criterion.horizon
     return _discounted_sums(table, rows, offsets, criterion.discount, criterion.scale, n_steps)
 

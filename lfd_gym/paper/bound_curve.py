@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from lfd_gym.assessment.bounds import ProblemSize, accuracy_after
-from lfd_gym.assessment.certificate import certify_saddle_point
+from lfd_gym.assessment.point_certificate import certify_saddle_point
 from lfd_gym.benchmark import figures
 from lfd_gym.benchmark.presets import PAPER_HORIZON, small_gridworld
 from lfd_gym.benchmark.spec import named_stream

@@ -57,7 +57,7 @@ def test_lower_bounds_cover(name, deterministic):
         demos = everything.select(np.arange(k * m, (k + 1) * m))
         estimate = lfd.feature_expectations(demos, costs, mdp.discount)
         agreeing = [demos] if deterministic else []
-        lower = least_expert_costs(mdp.dynamics, costs, estimate, demos, DELTA, agreeing_with=agreeing)
+        lower = least_expert_costs(mdp.dynamics, costs, estimate, demos, agreeing_with=agreeing).bound(DELTA)
         misses += (lower > truth + 1e-9).any()
     assert stats.binom.sf(misses - 1, REPEATS, DELTA) >= 1e-3
 
@@ -74,10 +74,10 @@ def test_the_least_cost_is_that_of_the_best_of_all_policies(case, seed):
     demos = lfd.collect(lfd.TabularModel.of(mdp), expert, 1, 2, rng)
     estimate = lfd.feature_expectations(demos, costs, mdp.discount)
     tiny = 1e-12  # so that one demonstration says nothing
-    found = least_expert_costs(mdp.dynamics, costs, estimate, demos, tiny)
+    found = least_expert_costs(mdp.dynamics, costs, estimate, demos).bound(tiny)
     np.testing.assert_allclose(found, paid.min(axis=0), atol=1e-6)
     agrees = [(policy[demos.acted_on, demos.actions] == 1).all() for policy in policies]
-    found = least_expert_costs(mdp.dynamics, costs, estimate, demos, tiny, agreeing_with=[demos])
+    found = least_expert_costs(mdp.dynamics, costs, estimate, demos, agreeing_with=[demos]).bound(tiny)
     np.testing.assert_allclose(found, paid[agrees].min(axis=0), atol=1e-6)
 
 
@@ -89,7 +89,7 @@ def test_the_tail_is_worth_what_the_model_says_of_its_last_state():
     last = demos.observations.reshape(400, 7)[:, -1]
     samples = estimate.trajectory_values + 0.9**6 * values[last]
     expected = 2 * lower_bound((samples + 1) / 2, 0.1 / 3) - 1
-    found = least_expert_costs(mdp.dynamics, costs, estimate, demos, 0.1)
+    found = least_expert_costs(mdp.dynamics, costs, estimate, demos).bound(0.1)
     np.testing.assert_allclose(found, np.maximum(expected, mdp.initial_distribution @ values), atol=1e-8)
     assert (found > estimate.lower(0.1) + 0.1).all()  # a tail of -γ^6 costs 0.53
 
@@ -110,7 +110,7 @@ def test_the_least_cost_of_the_first_steps(discount, horizon):
             total += weight * pairs @ costs[:, 0]
             states = mdp.transitions.T @ pairs
         best = min(best, total)
-    found = least_expert_costs(mdp.dynamics, costs, estimate, demos, 1e-12)
+    found = least_expert_costs(mdp.dynamics, costs, estimate, demos).bound(1e-12)
     np.testing.assert_allclose(found, [best], atol=1e-9)
 
 
@@ -148,7 +148,7 @@ def test_a_certificate_is_the_exact_cost_less_what_is_known_of_the_expert(grid, 
 
         def least(sign, share, agreeing=agreeing):
             signed = lfd.feature_expectations(demos, sign * table, 0.9)
-            return least_expert_costs(mdp.dynamics, sign * table, signed, demos, share, agreeing_with=agreeing)
+            return least_expert_costs(mdp.dynamics, sign * table, signed, demos, agreeing_with=agreeing).bound(share)
 
         if cost_class == "simplex":
             expected = (paid - least(1, 0.1)).max()
