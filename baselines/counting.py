@@ -75,5 +75,6 @@ def action_counts(task: Task) -> FloatArray:
     n_states, n_actions = int(states.n), int(actions.n)
     if task.dynamics is not None:
         n_states, n_actions = task.dynamics.n_states, task.dynamics.n_actions
-    pairs = demonstrations.acted_on * n_actions + demonstrations.actions
+    seen, done = demonstrations.acted_on.astype(np.int64), demonstrations.actions.astype(np.int64)  # any integers
+    pairs = seen * n_actions + done
     return np.bincount(pairs, minlength=n_states * n_actions).reshape(n_states, n_actions).astype(np.float64)

@@ -2,23 +2,54 @@
 
 The content goes to a hidden name beside the target, is flushed to disk, and takes the target's name in one step. What
 a killed writer leaves behind is the hidden name, which ends in ``.unfinished``.
+
+Files are read with suspicion: nothing in them can run, what they would take in memory is known before it is taken, and
+whatever is wrong with one becomes a `FileContentError` that names it.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 import tempfile
+import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 _DESCRIPTION = "description"
+#: What the arrays of a file may take, unless the file itself is so large that this is no surprise. Zeros shrink to a
+#: thousandth of their size, real data hardly ever to a hundredth.
+MAX_BYTES = 2**30
+_LARGEST_EXPANSION = 100
+
+
+class FileContentError(ValueError):
+    """A file does not hold what it should: the message names the file and says what is wrong with it."""
+
+
+@contextmanager
+def refusing(path: str | Path, problem: str) -> Iterator[None]:
+    """Turn whatever a damaged or crafted file makes fail into one error: ``path``, ``problem`` and the reason.
+
+    A module that is not installed is no fault of the file, and stays what it is.
+    """
+    try:
+        yield
+    except (FileContentError, ImportError):
+        raise
+    except RecursionError as error:
+        raise FileContentError(f"{path} {problem}: it is nested too deeply") from error
+    except KeyError as error:
+        raise FileContentError(f"{path} {problem}: {error.args[0]!r} is missing") from error
+    except Exception as error:  # it can be wrong in any way, from zlib to an allocation
+        raise FileContentError(f"{path} {problem}: {error or type(error).__name__}") from error
 
 
 @contextmanager
@@ -84,23 +115,64 @@ def write_arrays(
         np.savez(file, **members)
 
 
-def read_arrays(path: str | Path, kind: str, what: str) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+def read_arrays(
+    path: str | Path, kind: str, what: str, max_bytes: int | None = None
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Return the description and the arrays of a file whose description has the format ``kind``.
 
-    Anything else is refused as not being ``what``; nothing in the file can run code.
+    Anything else is refused as not being ``what``; nothing in the file can run code. ``max_bytes`` as for
+    `read_members`.
     """
-    if not Path(path).is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
+    arrays = read_members(path, f"is not {what}", max_bytes)
+    with refusing(path, f"is not {what}"):
         description = json.loads(str(arrays.pop(_DESCRIPTION)))
-    except Exception as error:  # a damaged archive can fail in any way, from zlib to an allocation
-        raise ValueError(f"{path} is not {what}: {error}") from error
     if not isinstance(description, dict) or description.get("format") != kind:
         found = description.get("format") if isinstance(description, dict) else None
-        raise ValueError(f"{path} is not {what}: its format is {found!r}, not {kind!r}")
+        raise FileContentError(f"{path} is not {what}: its format is {found!r}, not {kind!r}")
     return description, arrays
+
+
+def read_members(path: str | Path, problem: str, max_bytes: int | None = None) -> dict[str, NDArray[Any]]:
+    """Return the arrays of an ``.npz`` archive, none of them pickled; ``problem`` begins what is said of a bad one.
+
+    Parameters
+    ----------
+    path
+        The file.
+    problem
+        For the message, for example ``"is not a policy"``.
+    max_bytes
+        What all arrays together may take in memory; by default 1 GiB, or a hundred times the size of the file if that
+        is more.
+    """
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no file {path}")
+    if max_bytes is None:
+        max_bytes = max(MAX_BYTES, _LARGEST_EXPANSION * os.path.getsize(path))
+    with refusing(path, problem), zipfile.ZipFile(path) as archive:
+        members = archive.infolist()
+        needed = sum(member.file_size for member in members)
+        if needed > max_bytes:
+            raise ValueError(f"its arrays take {needed} bytes, more than max_bytes = {max_bytes}, which can be raised")
+        arrays = {}
+        for member in members:
+            with archive.open(member) as file:
+                arrays[member.filename.removesuffix(".npy")] = _read_array(member, file)
+    return arrays
+
+
+def _read_array(member: zipfile.ZipInfo, file: IO[bytes]) -> NDArray[Any]:
+    """Read one array, after comparing what its header announces with what is there."""
+    version = np.lib.format.read_magic(file)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"the member {member.filename!r} is in version {version} of NumPy's format")
+    one, two = np.lib.format.read_array_header_1_0, np.lib.format.read_array_header_2_0
+    shape, _, dtype = (one if version == (1, 0) else two)(file)
+    held = member.file_size - file.tell()
+    if not dtype.hasobject and (min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != held):
+        raise ValueError(f"the member {member.filename!r} should hold {shape} of {dtype}, but has {held} bytes")
+    file.seek(0)
+    return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
 
 
 def _check_target(path: Path, overwrite: bool) -> None:

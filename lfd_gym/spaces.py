@@ -17,6 +17,8 @@ from gymnasium import spaces
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 from numpy.typing import NDArray
 
+#: Pairs are numbered by 64-bit integers; one more action per state may follow for an absorbing state.
+_MOST_PAIRS = 2**62
 _ARRAYS = (spaces.Box, spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary)
 
 
@@ -26,6 +28,20 @@ def check_space(name: str, space: Any) -> None:
         raise ValueError(f"{name} must be a Box, Discrete, MultiDiscrete or MultiBinary space, got {space}")
     if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and np.any(space.start):
         raise ValueError(f"{name} must count from 0, got {space}")
+
+
+def check_pairs(observation_space: Any, action_space: Any) -> None:
+    """Refuse discrete spaces of so many states and actions that their pairs, x·A + a, cannot be numbered.
+
+    The number would overflow, and name another pair.
+    """
+    if isinstance(observation_space, spaces.Discrete) and isinstance(action_space, spaces.Discrete):
+        n_pairs = int(observation_space.n) * int(action_space.n)
+        if n_pairs > _MOST_PAIRS:
+            raise ValueError(
+                f"observation_space and action_space must have at most {_MOST_PAIRS} pairs of a state and an action, "
+                f"got {n_pairs} of {observation_space} and {action_space}"
+            )
 
 
 def array_space(name: str, space: gym.Space[Any]) -> gym.Space[Any]:

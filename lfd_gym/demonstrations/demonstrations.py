@@ -28,7 +28,7 @@ from lfd_gym.demonstrations.columns import (
     state_column,
 )
 from lfd_gym.demonstrations.provenance import Provenance
-from lfd_gym.spaces import check_space
+from lfd_gym.spaces import check_pairs, check_space
 from lfd_gym.validation import IntArray
 
 if TYPE_CHECKING:
@@ -126,6 +126,7 @@ class Demonstrations:
             "initial_states": state_column(self.initial_states, n_trajectories),
             "offsets": offsets,
         }
+        check_pairs(self.observation_space, self.action_space)
         for name, column in columns.items():
             object.__setattr__(self, name, column)
         self._check_horizon()
@@ -140,8 +141,8 @@ class Demonstrations:
     def _check_horizon(self) -> None:
         if self.horizon is None:
             return
-        if self.horizon < 1:
-            raise ValueError(f"horizon must be at least 1, got {self.horizon}")
+        if isinstance(self.horizon, bool) or not isinstance(self.horizon, int | np.integer) or self.horizon < 1:
+            raise ValueError(f"horizon must be an integer of at least 1, got {self.horizon!r}")
         lengths = self.lengths
         wrong = (lengths > self.horizon) | (~self.terminated & (lengths != self.horizon))
         if wrong.any():
@@ -303,11 +304,20 @@ class Demonstrations:
         demonstration_files.save(self, path, overwrite)
 
     @staticmethod
-    def load(path: str | Path) -> Demonstrations:
-        """Read what `save` wrote. No content of the file can run code."""
+    def load(path: str | Path, max_bytes: int | None = None) -> Demonstrations:
+        """Read what `save` wrote. No content of the file can run code.
+
+        Parameters
+        ----------
+        path
+            The file; a `lfd_gym.files.FileContentError` says what is wrong with it.
+        max_bytes
+            What its arrays may take in memory; by default 1 GiB, or a hundred times the size of the file if that is
+            more.
+        """
         from lfd_gym.demonstrations import files as demonstration_files
 
-        return demonstration_files.load(path)
+        return demonstration_files.load(path, max_bytes)
 
     def to_imitation(self) -> list[Trajectory]:
         """Return `imitation` trajectories (with rewards, if they are known); see `interop_imitation`."""

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from numpy.typing import NDArray
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.provenance import Provenance
-from lfd_gym.files import replacing_file
+from lfd_gym.files import FileContentError, read_members, refusing, replacing_file
 from lfd_gym.spaces import space_from_data, space_to_data
 
 FORMAT = "lfd_gym demonstrations"
@@ -59,26 +57,28 @@ def save(demonstrations: Demonstrations, path: str | Path, overwrite: bool = Fal
         np.savez_compressed(file, **members)
 
 
-def load(path: str | Path) -> Demonstrations:
-    """Read what `save` wrote, or say what is wrong with the file."""
-    members = _read_members(path)
+def load(path: str | Path, max_bytes: int | None = None) -> Demonstrations:
+    """Read what `save` wrote, or say in a `FileContentError` what is wrong with the file.
+
+    ``max_bytes`` as for `lfd_gym.files.read_members`.
+    """
+    members = read_members(path, "is not a demonstration file, or not all of one", max_bytes)
+    members.pop(_STRAY, None)
     header = _parse_header(path, members.pop("header", None))
     stated = header.pop("checksum", None)
-    if stated != checksum(header, members):
-        raise ValueError(f"{path} is damaged: its content does not match its checksum")
-    try:
+    with refusing(path, "does not hold valid demonstrations"):
+        if stated != checksum(header, members):
+            raise FileContentError(f"{path} is damaged: its content does not match its checksum")
         actions = header["action_space"]
         columns: dict[str, Any] = {name: members[name] for name in _COLUMNS}
         columns |= {name: members.get(name) for name in _KNOWN_COLUMNS}
-        return Demonstrations(
+        return Demonstrations(  # a valid checksum over wrong content was made by something else
             **columns,
             observation_space=space_from_data("observation", header["observation_space"], members),
             action_space=None if actions is None else space_from_data("action", actions, members),
             horizon=header["horizon"],
             provenance=Provenance(**header["provenance"]),
         )
-    except (KeyError, TypeError, ValueError) as error:  # a valid checksum over wrong content: made by something else
-        raise ValueError(f"{path} does not hold valid demonstrations: {error}") from error
 
 
 def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
@@ -91,34 +91,15 @@ def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> s
     return digest.hexdigest()
 
 
-def _read_members(path: str | Path) -> dict[str, NDArray[Any]]:
-    if not zipfile.is_zipfile(path):
-        if not os.path.isfile(path):
-            raise FileNotFoundError(f"there is no file {path}")
-        raise ValueError(f"{path} is not a demonstration file, or not all of one: it is no complete .npz archive")
-    members: dict[str, NDArray[Any]] = {}
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            for name in set(archive.files) - {_STRAY}:
-                members[name] = archive[name]
-                if not isinstance(members[name], np.ndarray):
-                    raise ValueError(f"the member {name!r} is no array")
-    except Exception as error:  # a damaged archive can fail in any way, from zlib to an allocation
-        raise ValueError(f"{path} cannot be read as a demonstration file: {error}") from error
-    return members
-
-
 def _parse_header(path: str | Path, header: NDArray[Any] | None) -> dict[str, Any]:
     if header is None or header.dtype != np.uint8:
-        raise ValueError(f"{path} is no demonstration file: it has no header of lfd_gym")
-    try:
+        raise FileContentError(f"{path} is no demonstration file: it has no header of lfd_gym")
+    with refusing(path, "is no demonstration file: its header is not JSON"):
         parsed = json.loads(header.tobytes())
-    except ValueError as error:
-        raise ValueError(f"{path} is no demonstration file: its header is not JSON ({error})") from error
     if not isinstance(parsed, dict) or parsed.get("format") != FORMAT:
-        raise ValueError(f"{path} is no demonstration file: its header does not say {FORMAT!r}")
+        raise FileContentError(f"{path} is no demonstration file: its header does not say {FORMAT!r}")
     if parsed.get("version") != VERSION:
-        raise ValueError(
+        raise FileContentError(
             f"{path} is in version {parsed.get('version')!r} of the format, this lfd_gym reads version {VERSION}"
         )
     return parsed

@@ -35,6 +35,11 @@ class Provenance:
     policy: str | None = None
 
     def __post_init__(self) -> None:
+        for name, kind, article in (("env_id", str, "a text"), ("seed", int, "an integer"), ("policy", str, "a text")):
+            if not isinstance(getattr(self, name), kind | None):
+                raise TypeError(f"{name} must be {article} or None, got {getattr(self, name)!r}")
+        if not isinstance(self.env_kwargs, Mapping):
+            raise TypeError(f"env_kwargs must be a mapping, got {self.env_kwargs!r}")
         try:
             kwargs = as_json(dict(self.env_kwargs))
         except ValueError as error:

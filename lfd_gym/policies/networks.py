@@ -41,11 +41,15 @@ class _Kept(Policy):
         except ImportError as error:
             raise ImportError(f"a network needs Stable-Baselines3: pip install 'lfd-gym[sb3]' ({error})") from error
         observed = "outer_observation" if data["nested"] else "observation"
+        weights = {name.removeprefix(_WEIGHT): array for name, array in arrays.items() if name.startswith(_WEIGHT)}
+        for name, array in weights.items():
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
+                raise ValueError(f"the weights {name} must be finite")
         network = build(
             data["architecture"],
             space_from_data(observed, data[f"{observed}_space"], arrays),
             space_from_data("action", data["action_space"], arrays),
-            {name.removeprefix(_WEIGHT): array for name, array in arrays.items() if name.startswith(_WEIGHT)},
+            weights,
         )
         policy = network_policy(network)
         assert policy is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -40,7 +41,9 @@ class TileGrid:
         if not counts or min(counts) < 1:
             raise ValueError(f"counts must be at least 1 along every axis, got {tuple(counts)}")
         self.counts = tuple(int(n) for n in counts)
-        self.n_tiles = int(np.prod(self.counts))
+        self.n_tiles = math.prod(self.counts)  # exact: NumPy's product would overflow in silence
+        if self.n_tiles > np.iinfo(np.int64).max:
+            raise ValueError(f"counts must make tiles that 64-bit integers can number, got {self.counts}")
         self.widths: FloatArray = (self.high - self.low) / np.array(self.counts)
 
     def index(self, points: ArrayLike) -> IntArray:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lfd_gym.files import replacing_folder
+from lfd_gym.files import refusing, replacing_folder
 from lfd_gym.policies.files import load_policy, save_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.resources import Resources, machine, versions
@@ -68,19 +68,27 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.is_file():
         raise FileNotFoundError(f"{folder} is not the folder of a training run: it has no config.json")
-    config: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return config
+    return _read_json(path)
 
 
 def read_resources(folder: Path) -> Resources:
     """Return what learning the policy of a run took."""
-    metrics: dict[str, Any] = json.loads((folder / "metrics.json").read_text(encoding="utf-8"))
-    return Resources(**metrics["resources"])
+    metrics = _read_json(folder / "metrics.json")
+    with refusing(folder / "metrics.json", "does not say what learning took"):
+        return Resources(**metrics["resources"])
 
 
 def read_policy(folder: Path) -> Policy:
     """Return the policy of a run."""
     return load_policy(folder / "policy.npz")
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    with refusing(path, "is not a file of a training run"):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(content, dict):
+            raise TypeError(f"it holds {type(content).__name__}, not an object")
+        return content
 
 
 def _write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -23,6 +23,7 @@ from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import CostClass
 from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
+from lfd_gym.files import FileContentError
 from lfd_gym.learning import best_learner, learn
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
@@ -246,8 +247,20 @@ class PrimalDualTrainer(DemonstrationAlgorithm[Transitions]):
         """Take up what a trainer with the same arguments and demonstrations saved; its policy goes on drawing."""
         features = getattr(self.learner, "value_features", None)
         result = load_result(path, self.expert_features.values, features)
+        self._check_restored(path, result)
         self._result = result
         self._policy = StableBaselinesPolicy(result.policy)
+
+    def _check_restored(self, path: str | Path, result: LearningResult) -> None:
+        """Refuse a policy or values over other states or actions than those of the task."""
+        wanted, found = self.task.action_space, result.policy.action_space
+        if found != wanted:
+            raise FileContentError(f"{path} holds a policy with actions in {found}, not in {wanted}")
+        sizes = {"values": result.values, "the policy's table": getattr(result.policy, "table", None)}
+        n_states = None if self.task.dynamics is None else self.task.dynamics.n_states
+        for name, array in sizes.items():
+            if n_states is not None and isinstance(array, np.ndarray) and len(array) != n_states:
+                raise FileContentError(f"{path} has {len(array)} states in {name}, the environment {n_states}")
 
     def certificate(self, delta: float = 0.05, *, n_rollouts: int = 10_000) -> Certificate:
         """Bound how far the policy can be from the expert, with probability at least 1 − ``delta``.

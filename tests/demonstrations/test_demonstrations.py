@@ -208,7 +208,7 @@ def test_joining_forgets_what_differs():
         ({"initial_states": ["a", "b"]}, "initial_states must be 2 arrays of numbers"),
         ({"horizon": 2}, "horizon is 2, but trajectory 1 has 1 actions and is not terminated"),
         ({"horizon": 1}, "horizon is 1, but trajectory 0 has 2 actions and is terminated"),
-        ({"horizon": 0}, "horizon must be at least 1"),
+        ({"horizon": 0}, "horizon must be an integer of at least 1"),
     ],
 )
 def test_wrong_columns_are_named(changes, message):
@@ -382,7 +382,7 @@ def test_foreign_files_are_named_and_refused(tmp_path):
         ("array.npy", "is not a demonstration file, or not all of one"),
         ("arrays.npz", "has no header of lfd_gym"),
         ("header.npz", "its header is not JSON"),
-        ("text.npz", "the member 'header' is no array"),
+        ("text.npz", "is not a demonstration file, or not all of one: .*magic string"),
     ]:
         with pytest.raises(ValueError, match=f"{name} .*{message}"):
             Demonstrations.load(tmp_path / name)
@@ -406,7 +406,7 @@ def test_a_pickle_in_the_file_does_not_run(tmp_path, member):
         arrays = {name: archive[name] for name in archive.files}
     arrays[member] = np.array([Payload(marker)], dtype=object)
     np.savez(path, allow_pickle=True, **arrays)
-    with pytest.raises(ValueError, match=r"demos\.npz cannot be read .*allow_pickle=False"):
+    with pytest.raises(ValueError, match=r"demos\.npz is not a demonstration file.*allow_pickle=False"):
         Demonstrations.load(path)
     assert not marker.exists()
     with np.load(path, allow_pickle=True) as archive:  # the payload is real
