@@ -9,6 +9,7 @@ whatever is wrong with one becomes a `FileContentError` that names it.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
@@ -173,6 +174,16 @@ def _read_array(member: zipfile.ZipInfo, file: IO[bytes]) -> NDArray[Any]:
         raise ValueError(f"the member {member.filename!r} should hold {shape} of {dtype}, but has {held} bytes")
     file.seek(0)
     return np.asarray(np.lib.format.read_array(file, allow_pickle=False))
+
+
+def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
+    """SHA-256 over the header and, in the order of their names, each array's name, dtype, shape and bytes."""
+    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+    for name in sorted(arrays):
+        array = np.ascontiguousarray(arrays[name])
+        digest.update(f"\n{name} {array.dtype.str} {arrays[name].shape}\n".encode())
+        digest.update(array.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def _check_target(path: Path, overwrite: bool) -> None:

@@ -11,9 +11,7 @@ Members of version 1, all plain arrays (no pickle):
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from numpy.typing import NDArray
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.provenance import Provenance
-from lfd_gym.files import FileContentError, read_members, refusing, replacing_file
+from lfd_gym.files import FileContentError, checksum, read_members, refusing, replacing_file
 from lfd_gym.spaces import space_from_data, space_to_data
 
 FORMAT = "lfd_gym demonstrations"
@@ -79,16 +77,6 @@ def load(path: str | Path, max_bytes: int | None = None) -> Demonstrations:
             horizon=header["horizon"],
             provenance=Provenance(**header["provenance"]),
         )
-
-
-def checksum(header: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> str:
-    """SHA-256 over the header and, in the order of their names, each array's name, dtype, shape and bytes."""
-    digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-    for name in sorted(arrays):
-        array = np.ascontiguousarray(arrays[name])
-        digest.update(f"\n{name} {array.dtype.str} {arrays[name].shape}\n".encode())
-        digest.update(array.reshape(-1).view(np.uint8).data)
-    return digest.hexdigest()
 
 
 def _parse_header(path: str | Path, header: NDArray[Any] | None) -> dict[str, Any]:

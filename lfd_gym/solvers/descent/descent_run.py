@@ -9,10 +9,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.solvers.descent.solver_checkpoint import require, restored
 from lfd_gym.solvers.descent.step_sizes import GradientNorms, StepSizes, paper_steps, practical_steps
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.solvers.solution import SaddlePoint
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, finite_array
 
 #: An anytime run begins with an epoch of so many rounds, or of so many draws per occupancy feature if that is more.
 _FIRST_ROUNDS = 256
@@ -152,8 +153,14 @@ class DescentRun:
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the arrays of a checkpoint of the same run."""
+        marks = restored("run_marks", arrays["run_marks"], self._marks)
+        require(marks >= 0, "marks must not be negative")
+        history = finite_array("run_history", arrays["run_history"], (None, 2))
         self.descent.restore(arrays)
-        self._marks[...] = arrays["run_marks"]
-        self.history = [(int(n), float(residual)) for n, residual in arrays["run_history"]]
+        rounds = history[:, 0]
+        require(np.diff(rounds, prepend=0.0) > 0, "history must be of rounds that grow")
+        require((rounds == np.floor(rounds)) & (rounds <= self.iteration), "history must be of rounds that were done")
+        self._marks[...] = marks
+        self.history = [(int(n), float(residual)) for n, residual in history]
         if self.horizon is None:
             self.descent.set_steps(self._steps(self._steps.epoch_end(self.iteration)))

@@ -24,8 +24,10 @@ from lfd_gym.solvers.descent._kernels import (
 )
 from lfd_gym.solvers.descent._outcome_table import empty_table, outcome_table
 from lfd_gym.solvers.descent._prefetch import aligned_zeros
-from lfd_gym.solvers.descent._value_ascent import DENSE, IDENTITY, SPARSE, ValueRows, zero_player
-from lfd_gym.solvers.descent._weight_sampler import HEADROOM, temper, uniform_sampler
+from lfd_gym.solvers.descent._restored_state import check_counters, check_player, check_sampler
+from lfd_gym.solvers.descent._value_ascent import DENSE, IDENTITY, SPARSE, ValuePlayer, ValueRows, zero_player
+from lfd_gym.solvers.descent._weight_sampler import HEADROOM, WeightSampler, temper, uniform_sampler
+from lfd_gym.solvers.descent.solver_checkpoint import require, restored
 from lfd_gym.solvers.descent.step_sizes import StepSizes
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.solvers.solution import SaddlePoint
@@ -158,14 +160,15 @@ class FiniteDescent:
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the arrays of a checkpoint of the same problem."""
-        for name, array in self.arrays().items():
-            stored = arrays[name]
-            if stored.shape != array.shape or stored.dtype != array.dtype:
-                raise ValueError(
-                    f"the checkpoint's {name} has shape {stored.shape} and dtype {stored.dtype}, "
-                    f"this problem's {array.shape} and {array.dtype}"
-                )
-            array[...] = stored
+        own = self.arrays()
+        found = {name: restored(name, arrays[name], array) for name, array in own.items()}
+        check_counters(found["counters"])
+        check_sampler(WeightSampler(*(found[f"sampler_{name}"] for name in WeightSampler._fields)))
+        check_player(ValuePlayer(*(found[f"player_{name}"] for name in ValuePlayer._fields)))
+        for name, array in own.items():
+            array[...] = found[name]
+        total, iteration = float(self.sums().occupancy_weights.sum()), self.iteration
+        require(abs(total - iteration) <= 1e-6 * max(iteration, 1), "averages of θ must be those of its rounds")
 
 
 def _cost_rows(costs: FloatArray) -> tuple[FloatArray, int]:

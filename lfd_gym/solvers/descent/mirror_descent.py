@@ -13,6 +13,7 @@ after n rounds does not depend on how far it will go, so it can be continued any
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -29,13 +30,20 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from lfd_gym.features.occupancy_features import NoPolicyError
+from lfd_gym.files import refusing
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator
 from lfd_gym.model.generative_model import batch_size as check_size
 from lfd_gym.solvers.descent.descent_run import Descent, DescentRun, Steps
 from lfd_gym.solvers.descent.finite_descent import COMPILED_SETS, FiniteDescent, FiniteOracle
 from lfd_gym.solvers.descent.gradient_norms import N_DRAWS, estimate_gradient_norms
 from lfd_gym.solvers.descent.simulated_descent import SimulatedDescent
-from lfd_gym.solvers.descent.solver_checkpoint import check_same_run, fingerprint, load_checkpoint, save_checkpoint
+from lfd_gym.solvers.descent.solver_checkpoint import (
+    check_same_run,
+    fingerprint,
+    load_checkpoint,
+    require,
+    save_checkpoint,
+)
 from lfd_gym.solvers.descent.step_sizes import GradientNorms, Schedule, check_schedule
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.solvers.solution import SaddlePointSolution, Status
@@ -275,7 +283,10 @@ def _start(
             check_same_run(options.checkpoint, stored, description)
     norms = None
     if options.schedule == "practical":
-        norms = GradientNorms(*stored["norms"]) if stored else estimate_gradient_norms(problem, model, batch_size, rng)
+        if stored:
+            norms = _stored_norms(options.checkpoint, stored)
+        else:
+            norms = estimate_gradient_norms(problem, model, batch_size, rng)
         description["norms"] = [norms.value, norms.cost]
     steps = Steps(problem, norms, batch_size)
     first = steps(horizon if horizon is not None else steps.epoch_end(0))
@@ -285,9 +296,20 @@ def _start(
     else:
         descent = SimulatedDescent(problem, model, batch_size, first, rng)
     run = DescentRun(problem, descent, steps, horizon)
-    if stored:
+    if stored is None:
+        return description, run, 0.0
+    with refusing(f"checkpoint {options.checkpoint}", "cannot be continued"):
         run.restore(arrays)
-    return description, run, float(stored["seconds"]) if stored else 0.0
+        seconds = float(stored["seconds"])
+        require(0 <= seconds < math.inf, "seconds must be finite and not negative")
+    return description, run, seconds
+
+
+def _stored_norms(path: Path | None, stored: dict[str, Any]) -> GradientNorms:
+    with refusing(f"checkpoint {path}", "cannot be continued"):
+        value, cost = stored["norms"]
+        require(all(0 <= float(norm) < math.inf for norm in (value, cost)), "norms must be finite and not negative")
+        return GradientNorms(float(value), float(cost))
 
 
 def _iterate(run: DescentRun, options: _Options, signals: list[int], save: Any) -> None:

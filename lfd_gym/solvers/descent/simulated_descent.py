@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.solvers.descent.solver_checkpoint import require, restored
 from lfd_gym.solvers.descent.step_sizes import StepSizes
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.solvers.solution import SaddlePoint
@@ -130,8 +131,12 @@ class SimulatedDescent:
 
     def restore(self, arrays: Mapping[str, NDArray[Any]]) -> None:
         """Continue from the arrays of a checkpoint of the same problem."""
-        for name, array in self.arrays().items():
-            if name == "generator":
-                self._rng.bit_generator.state = json.loads(str(arrays[name]))
-            else:
-                array[...] = arrays[name]
+        own = {name: array for name, array in self.arrays().items() if name != "generator"}
+        found = {name: restored(name, arrays[name], array) for name, array in own.items()}
+        require(found["counter"] >= 0, "counter must not be negative")
+        require((found["log_theta"] <= 0) & (found["log_theta"] >= -_LOWEST), f"log θ must lie in [{-_LOWEST}, 0]")
+        total, iteration = float(found["theta_sum"].sum()), int(found["counter"][0])
+        require(abs(total - iteration) <= 1e-6 * max(iteration, 1), "averages of θ must be those of its batches")
+        self._rng.bit_generator.state = json.loads(str(arrays["generator"]))
+        for name, array in own.items():
+            array[...] = found[name]

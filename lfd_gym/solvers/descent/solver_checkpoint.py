@@ -3,6 +3,9 @@
 A checkpoint names the problem it belongs to by a *fingerprint*, a hash of what was asked: costs, expert, features,
 domains and the model. It is checked before a run continues. Tables are hashed as they are; functions, simulators and
 sets by what they answer to a few questions from a fixed stream.
+
+A checksum tells a file that an accident has changed. One that was changed on purpose can have a right checksum, so
+every number that a kernel follows is looked at as well, see `restored`.
 """
 
 from __future__ import annotations
@@ -15,22 +18,49 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.files import read_arrays, write_arrays
+from lfd_gym.files import FileContentError, checksum, read_arrays, refusing, write_arrays
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 
-_FORMAT = "lfd_gym.mirror_descent/4"
+_FORMAT = "lfd_gym.mirror_descent/5"
 _N_PROBES = 64
 
 
 def save_checkpoint(path: Path, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> None:
     """Write ``arrays`` with a JSON ``description``, in place of an older checkpoint."""
-    write_arrays(path, {"format": _FORMAT, **description}, arrays, overwrite=True)
+    whole = {"format": _FORMAT, **description}
+    write_arrays(path, {**whole, "checksum": checksum(whole, arrays)}, arrays, overwrite=True)
 
 
 def load_checkpoint(path: Path) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Read a checkpoint: its description and its arrays."""
-    return read_arrays(path, _FORMAT, "a checkpoint that this version of lfd_gym can continue; use another file")
+    what = "a checkpoint that this version of lfd_gym can continue; use another file"
+    description, arrays = read_arrays(path, _FORMAT, what)
+    stated = description.pop("checksum", None)
+    with refusing(path, f"is not {what}"):
+        if stated != checksum(description, arrays):
+            raise FileContentError(f"checkpoint {path} is damaged: its content does not match its checksum")
+    return description, arrays
+
+
+def restored(name: str, stored: Any, like: NDArray[Any]) -> NDArray[Any]:
+    """Return an array of a checkpoint, of the shape and dtype of that of a new run, all its floats finite."""
+    array = np.asarray(stored)
+    if array.shape != like.shape or array.dtype != like.dtype:
+        raise ValueError(
+            f"the checkpoint's {name} has shape {array.shape} and dtype {array.dtype}, "
+            f"this problem's {like.shape} and {like.dtype}"
+        )
+    for part in [array] if array.dtype.names is None else [array[field] for field in array.dtype.names]:
+        if part.dtype.kind == "f" and not np.isfinite(part).all():
+            raise ValueError(f"the checkpoint's {name} must be finite")
+    return array
+
+
+def require(condition: Any, what: str) -> None:
+    """Refuse a checkpoint of which ``what`` is not true."""
+    if not np.all(condition):
+        raise ValueError(f"a checkpoint's {what}")
 
 
 def check_same_run(path: Path, stored: Mapping[str, Any], asked: Mapping[str, Any]) -> None:
