@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 FloatArray = NDArray[np.float64]
@@ -67,3 +68,54 @@ def discount_factor(name: str, value: Any) -> float:
     if not 0 < discount < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
     return discount
+
+
+def check_type(name: str, value: Any, kinds: type | tuple[type, ...], what: str | None = None) -> None:
+    """Refuse an argument that is of none of ``kinds``, by its name; ``what`` says them in words."""
+    if not isinstance(value, kinds):
+        names = [kind.__name__ for kind in (kinds if isinstance(kinds, tuple) else (kinds,))]
+        raise TypeError(f"{name} must be a {what or ' or '.join(names)}, got {value!r:.80}")
+
+
+def indices_below(name: str, values: ArrayLike, size: int) -> IntArray:
+    """Return ``values`` as integers in [0, size), of whatever kind they are given, or say what is wrong with them."""
+    array = np.asarray(values)
+    if array.size == 0:  # an empty list is an array of floats
+        return array.astype(np.int64)
+    if array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be integers, got dtype {array.dtype}")
+    if array.min() < 0 or array.max() >= size:
+        wrong = array[(array < 0) | (array >= size)].flat[0]
+        raise ValueError(f"{name} must lie in [0, {size}), got {wrong}")
+    return array.astype(np.int64, copy=False)
+
+
+def checked_sparse(name: str, matrix: Any) -> Any:
+    """Return ``matrix`` if its indices stay inside it: SciPy's own routines follow them without looking.
+
+    What is not sparse is returned as it is; rare formats as coordinates.
+    """
+    return _checked_indices(name, matrix) if sp.issparse(matrix) else matrix
+
+
+def _checked_indices(name: str, matrix: Any) -> Any:
+    if matrix.format not in ("csr", "csc", "bsr", "coo"):
+        matrix = matrix.tocoo()
+    if matrix.ndim != 2:
+        raise ValueError(f"{name} must have two axes, got shape {matrix.shape}")
+    if matrix.format == "coo":
+        if not matrix.row.size == matrix.col.size == matrix.data.size:
+            raise ValueError(f"{name} must have as many rows and columns as entries")
+        for part, size in ((matrix.row, matrix.shape[0]), (matrix.col, matrix.shape[1])):
+            indices_below(f"indices of {name}", part, size)
+        return matrix
+    sizes = matrix.shape if matrix.format != "csc" else matrix.shape[::-1]
+    blocks = matrix.blocksize if matrix.format == "bsr" else (1, 1)
+    n_rows, n_columns = sizes[0] // blocks[0], sizes[1] // blocks[1]
+    offsets = indices_below(f"offsets of {name}", matrix.indptr, len(matrix.indices) + 1)
+    if offsets.shape != (n_rows + 1,) or offsets[0] != 0 or (np.diff(offsets) < 0).any():
+        raise ValueError(f"offsets of {name} must be {n_rows + 1} numbers that start at 0 and never fall")
+    if len(matrix.data) != len(matrix.indices):
+        raise ValueError(f"{name} must have as many indices as entries")
+    indices_below(f"indices of {name}", matrix.indices[: offsets[-1]], n_columns)
+    return matrix

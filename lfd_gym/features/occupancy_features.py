@@ -20,7 +20,7 @@ from lfd_gym.features.value_features import cell_labels
 from lfd_gym.model.generative_model import AliasTable
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.policies.tiles import TileGrid, TilePolicy
-from lfd_gym.validation import FloatArray, IntArray, finite_array
+from lfd_gym.validation import FloatArray, IntArray, check_type, checked_sparse, finite_array, indices_below
 
 _ROUNDING = 1e-8
 
@@ -97,7 +97,7 @@ class FiniteOccupancyFeatures(OccupancyFeatures):
 
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Draw one pair from each named column."""
-        pairs = self.table.sample(indices, rng)
+        pairs = self.table.sample(indices_below("indices", indices, self.n_features), rng)
         return pairs // self.n_actions, pairs % self.n_actions
 
     def combine(self, weights: FloatArray) -> FloatArray:
@@ -133,7 +133,8 @@ class TabularOccupancyFeatures(FiniteOccupancyFeatures):
 
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the pairs themselves; ``rng`` is not used."""
-        return indices // self.n_actions, indices % self.n_actions
+        pairs = indices_below("indices", indices, self.n_features)
+        return pairs // self.n_actions, pairs % self.n_actions
 
     def combine(self, weights: FloatArray) -> FloatArray:
         """θ as an (S, A) array."""
@@ -183,13 +184,14 @@ class EmpiricalOccupancyFeatures(OccupancyFeatures):
 
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Draw one stored pair from each named column."""
-        drawn = self._table.sample(indices, rng)
+        drawn = self._table.sample(indices_below("indices", indices, self.n_features), rng)
         return self.states[drawn], self.actions[drawn]
 
     def to_finite(self, n_states: int, n_actions: int) -> FiniteOccupancyFeatures:
         """Over a finite space: the same columns as numbers."""
         columns = np.repeat(np.arange(self.n_features), np.diff(self.offsets))
-        rows = self.states.astype(np.int64) * n_actions + self.actions.astype(np.int64)
+        states = indices_below("states", self.states, n_states)
+        rows = states * n_actions + indices_below("actions", self.actions, n_actions)
         shape = (n_states * n_actions, self.n_features)
         return FiniteOccupancyFeatures(sp.csc_array((self.weights, (rows, columns)), shape=shape), n_actions)
 
@@ -221,8 +223,9 @@ class TileOccupancyFeatures(OccupancyFeatures):
 
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
         """Draw one pair from each named column."""
-        ended = indices == self.grid.n_tiles * self.n_actions
-        columns = np.where(ended, 0, indices)
+        chosen = indices_below("indices", indices, self.n_features)
+        ended = chosen == self.grid.n_tiles * self.n_actions
+        columns = np.where(ended, 0, chosen)
         states = self.grid.sample(columns // self.n_actions, rng)
         states[ended] = np.nan
         return states, columns % self.n_actions
@@ -238,6 +241,7 @@ class TileOccupancyFeatures(OccupancyFeatures):
 
 def policy_occupancies(mdp: FiniteMDP, policies: Sequence[ArrayLike]) -> FiniteOccupancyFeatures:
     """Columns μ_π of the given (S, A) policies, exact; their mixtures satisfy the Bellman flow constraints."""
+    check_type("mdp", mdp, FiniteMDP)
     columns = [mdp.occupancy(policy).ravel() for policy in policies]
     return FiniteOccupancyFeatures(np.stack(columns, axis=1), mdp.n_actions)
 
@@ -276,7 +280,7 @@ def soft_occupancies(memberships: Any, n_actions: int) -> FiniteOccupancyFeature
 
     ``memberships``: (S, K) nonnegative, dense or sparse; columns are rescaled to sum to one.
     """
-    masses: sp.csc_array = sp.csc_array(memberships, dtype=np.float64)
+    masses: sp.csc_array = sp.csc_array(checked_sparse("memberships", memberships), dtype=np.float64)
     totals = np.asarray(masses.sum(axis=0)).ravel()
     if (masses.data < 0).any() or not (np.isfinite(totals).all() and (totals > 0).all()):
         raise ValueError("memberships must be nonnegative and finite, with a positive entry in every column")
@@ -294,7 +298,7 @@ def _column_weights(column: int, size: int, weights: Sequence[ArrayLike] | None)
 
 
 def _distribution_columns(name: str, matrix: Any) -> sp.csc_array:
-    columns: sp.csc_array = sp.csc_array(matrix, dtype=np.float64, copy=True)
+    columns: sp.csc_array = sp.csc_array(checked_sparse(name, matrix), dtype=np.float64, copy=True)
     if columns.ndim != 2 or columns.shape[1] == 0:
         raise ValueError(f"{name} must have shape (S*A, n_features) with at least one feature, got {columns.shape}")
     columns.sum_duplicates()

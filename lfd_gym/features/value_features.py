@@ -21,7 +21,15 @@ from numpy.typing import ArrayLike
 
 from lfd_gym.costs.costs import Costs, model_costs
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.validation import LARGEST_UNIT, FloatArray, IntArray, finite_array
+from lfd_gym.validation import (
+    LARGEST_UNIT,
+    FloatArray,
+    IntArray,
+    check_type,
+    checked_sparse,
+    finite_array,
+    indices_below,
+)
 
 #: u_λ: one number for each state of a finite space, or a function of observations.
 Values: TypeAlias = FloatArray | Callable[[ArrayLike], FloatArray]
@@ -92,7 +100,7 @@ class FiniteValueFeatures(ValueFeatures):
     n_states: int
 
     def __init__(self, matrix: Any) -> None:
-        rows: sp.csr_array = sp.csr_array(matrix, dtype=np.float64, copy=True)
+        rows: sp.csr_array = sp.csr_array(checked_sparse("matrix", matrix), dtype=np.float64, copy=True)
         if rows.ndim != 2 or rows.shape[1] == 0:
             raise ValueError(f"matrix must have shape (S, n_features) with at least one feature, got {rows.shape}")
         rows.sum_duplicates()
@@ -121,11 +129,12 @@ class FiniteValueFeatures(ValueFeatures):
 
     def rows(self, observations: ArrayLike) -> sp.csr_array:
         """Return the rows of the given states, sparse."""
-        return self.matrix[np.asarray(observations)]
+        return self.matrix[indices_below("observations", observations, self.n_states)]
 
     def row_sum(self, observations: ArrayLike) -> FloatArray:
         """Σ ψ_x over a batch of states, (n_u,)."""
-        return self.inner(np.bincount(np.asarray(observations), minlength=self.n_states).astype(np.float64))
+        states = indices_below("observations", observations, self.n_states)
+        return self.inner(np.bincount(states, minlength=self.n_states).astype(np.float64))
 
     def function(self, weights: FloatArray) -> FloatArray:
         """u_λ = Ψλ, (S,)."""
@@ -156,7 +165,7 @@ class TabularValueFeatures(FiniteValueFeatures):
 
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return one-hot rows, dense."""
-        states = np.asarray(observations)
+        states = indices_below("observations", observations, self.n_states)
         rows = np.zeros((states.size, self.n_states))
         rows[np.arange(states.size), states] = 1.0
         return rows
@@ -192,6 +201,7 @@ def soft_values(memberships: ArrayLike) -> FiniteValueFeatures:
 
 def optimal_values(mdp: FiniteMDP, cost_features: Costs | ArrayLike) -> FiniteValueFeatures:
     """Columns V*_{c_i}, one for each cost: realizable when the expert is optimal for one of them."""
+    check_type("mdp", mdp, FiniteMDP)
     costs = model_costs("cost_features", cost_features, mdp.dynamics)
     columns = [mdp.plan(cost).values for cost in costs.table.T]
     return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
@@ -201,6 +211,7 @@ def policy_values(
     mdp: FiniteMDP, policies: Sequence[ArrayLike], cost_features: Costs | ArrayLike
 ) -> FiniteValueFeatures:
     """Columns V^π_{c_i}: for each of the (S, A) policies, one for each cost (policies vary slowest)."""
+    check_type("mdp", mdp, FiniteMDP)
     costs = model_costs("cost_features", cost_features, mdp.dynamics)
     columns = [mdp.value_function(policy, cost) for policy in policies for cost in costs.table.T]
     return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from lfd_gym.model.wrappers import unwrap_states
-from lfd_gym.validation import FloatArray, distribution, finite_array
+from lfd_gym.validation import FloatArray, checked_sparse, distribution, finite_array
 
 #: Gymnasium's toy_text table: ``P[s][a] = [(probability, next_state, reward, terminated), …]``.
 TransitionTable = Mapping[int, Mapping[int, Sequence[tuple[float, int, float, bool]]]]
@@ -196,7 +196,7 @@ def canonical_transitions(transitions: Any) -> sp.csr_array:
             transitions = transitions.reshape(-1, transitions.shape[2])
         if transitions.ndim != 2:
             raise ValueError(f"transitions must have shape (S*A, S) or (S, A, S), got {transitions.shape}")
-    matrix = sp.csr_array(transitions, dtype=np.float64, copy=True)
+    matrix = sp.csr_array(checked_sparse("transitions", transitions), dtype=np.float64, copy=True)
     n_pairs, n_states = matrix.shape
     if n_states == 0 or n_pairs == 0 or n_pairs % n_states != 0:
         raise ValueError(f"transitions must have shape (S*A, S) with S, A >= 1, got {matrix.shape}")

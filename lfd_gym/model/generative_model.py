@@ -117,6 +117,7 @@ class TabularModel:
 
     def sample_initial(self, n: int, rng: np.random.Generator) -> IntArray:
         """Draw ``n`` independent initial states."""
+        check_generator("rng", rng)
         return self.initial_table.sample(np.zeros(batch_size("n", n), dtype=np.int64), rng)
 
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
@@ -295,6 +296,15 @@ def _check_range(name: str, array: IntArray, size: int) -> IntArray:
     if outside.any():
         raise ValueError(f"{name} must lie in [0, {size}), got {array[outside][0]}")
     return array
+
+
+def check_model(name: str, value: Any) -> None:
+    """Refuse what is no generative model; those of MDPs and environments have to be asked for."""
+    if not isinstance(value, GenerativeModel):
+        raise TypeError(
+            f"{name} must be a GenerativeModel, such as lfd_gym.as_generative_model gives for an environment or a "
+            f"FiniteMDP, got {value!r:.80}"
+        )
 
 
 def batch_size(name: str, value: Any) -> int:

@@ -13,7 +13,11 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
-from lfd_gym.validation import FloatArray, distribution
+from lfd_gym.model.planning import warn_if_missed
+from lfd_gym.validation import FloatArray, check_type, distribution
+
+#: Soft policy iteration gains in every round until only rounding is left.
+_ROUNDS_WITHOUT_GAIN = 10
 
 
 def noisy_policy(policy: ArrayLike, epsilon: float) -> FloatArray:
@@ -50,18 +54,28 @@ def soft_optimal_policy(mdp: FiniteMDP, cost: ArrayLike, temperature: float, tol
     tolerance
         Largest sup-norm distance of V from the fixed point, by its residual; rounding limits it at high temperatures.
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature must be positive, got {temperature}")
+    check_type("mdp", mdp, FiniteMDP)
+    if not 0 < temperature < np.inf:
+        raise ValueError(f"temperature must be positive and finite, got {temperature}")
+    if not 0 < tolerance < np.inf:
+        raise ValueError(f"tolerance must be positive and finite, got {tolerance}")
     costs = mdp.pair_cost(cost)
     scale = (1 - mdp.discount) * temperature
-    accuracy = max((1 - mdp.discount) * tolerance, 1e-13 * max(1.0, scale))
+    # Values are as large as the costs, and no more exact than rounding lets numbers of that size be.
+    size = max(1.0, scale, float(np.abs(costs).max(initial=0.0)))
+    tolerance = max(tolerance, 1e-13 * size / (1 - mdp.discount))
+    accuracy = max((1 - mdp.discount) * tolerance, 1e-13 * size)
     values = np.zeros(mdp.n_states)
+    best, since_best = np.inf, 0
     while True:
         after = (mdp.transitions @ values).reshape(costs.shape)
         exponents = -((1 - mdp.discount) * costs + mdp.discount * after) / scale
         log_total = logsumexp(exponents, axis=1, keepdims=True) - np.log(mdp.n_actions)
         policy = softmax(exponents, axis=1)
-        if np.abs(-scale * log_total[:, 0] - values).max() <= accuracy:
+        residual = float(np.abs(-scale * log_total[:, 0] - values).max())
+        best, since_best = (residual, 0) if residual < best else (best, since_best + 1)
+        if residual <= accuracy or since_best > _ROUNDS_WITHOUT_GAIN:
+            warn_if_missed(residual / (1 - mdp.discount), max(tolerance, accuracy / (1 - mdp.discount)))
             return np.asarray(policy)
         values = mdp.value_function(policy, costs + temperature * (exponents - log_total), tolerance / 4)
 
@@ -86,6 +100,7 @@ def mixture_policy(mdp: FiniteMDP, policies: Sequence[ArrayLike], weights: Array
     >>> bool(np.isclose(mdp.expected_cost(mixed, cost) - mdp.expected_cost(best, cost), 0.25 * difference))
     True
     """
+    check_type("mdp", mdp, FiniteMDP)
     shares = distribution("weights", weights, len(policies))
     occupancy = sum(share * mdp.occupancy(policy) for share, policy in zip(shares, policies, strict=True))
     return policy_from_occupancy(np.asarray(occupancy), fallback=policies[0])

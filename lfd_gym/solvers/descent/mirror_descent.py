@@ -31,7 +31,7 @@ from tqdm import tqdm
 
 from lfd_gym.features.occupancy_features import NoPolicyError
 from lfd_gym.files import refusing
-from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator
+from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator, check_model
 from lfd_gym.model.generative_model import batch_size as check_size
 from lfd_gym.solvers.descent.descent_run import Descent, DescentRun, Steps
 from lfd_gym.solvers.descent.finite_descent import COMPILED_SETS, FiniteDescent, FiniteOracle
@@ -47,7 +47,7 @@ from lfd_gym.solvers.descent.solver_checkpoint import (
 from lfd_gym.solvers.descent.step_sizes import GradientNorms, Schedule, check_schedule
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.solvers.solution import SaddlePointSolution, Status
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, check_type
 
 _SECONDS_BETWEEN_LOOKS = 0.25
 
@@ -171,6 +171,7 @@ def solve_mirror_descent(
     """
     path = None if checkpoint is None else Path(checkpoint)
     options = _Options(n_iterations, schedule, anytime, batch_size, tolerance, path, checkpoint_seconds, progress)
+    _check_world(problem, model)
     check_generator("rng", rng)
     return _solve(problem, model, _finite_oracle(problem, model), rng, options)
 
@@ -214,11 +215,17 @@ def solve_mirror_descent_many(
     (3, 3)
     """
     options = _Options(n_iterations, schedule, anytime, batch_size, tolerance)
+    _check_world(problem, model)
     for rng in rngs:
         check_generator("rngs", rng)
     oracle = _finite_oracle(problem, model)
     with ThreadPoolExecutor((max_workers or os.cpu_count()) if oracle is not None else 1) as pool:
         return list(pool.map(lambda rng: _solve(problem, model, oracle, rng, options), rngs))
+
+
+def _check_world(problem: Any, model: Any) -> None:
+    check_type("problem", problem, SaddlePointProblem)
+    check_model("model", model)
 
 
 def _finite_oracle(problem: SaddlePointProblem, model: GenerativeModel) -> FiniteOracle | None:

@@ -26,7 +26,7 @@ from lfd_gym.costs.costs import Costs, TableCosts, model_costs
 from lfd_gym.costs.sets import CostClass, Simplex
 from lfd_gym.model.mdp import FiniteMDP, one_hot, policy_from_occupancy
 from lfd_gym.solvers.solution import ExactSolution, Status
-from lfd_gym.validation import FloatArray, finite_array
+from lfd_gym.validation import FloatArray, check_type, finite_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +46,7 @@ class ApprenticeshipProblem:
         cost_class: CostClass | None = None,
     ) -> ApprenticeshipProblem:
         """Check the arguments of a solver, naming the one that is wrong."""
+        check_type("mdp", mdp, FiniteMDP)
         costs = model_costs("cost_features", cost_features, mdp.dynamics, cost_class)
         expert = finite_array("expert_features", expert_features, (costs.n_costs,))
         if np.abs(expert).max() > 1 + 1e-9:

@@ -19,7 +19,7 @@ from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.solvers.exact.exact_solution import ApprenticeshipProblem, require_simplex
 from lfd_gym.solvers.exact.feature_planner import FeaturePlanner
 from lfd_gym.solvers.exact.weight_polytope import WeightPolytope
-from lfd_gym.validation import FloatArray, policy_array
+from lfd_gym.validation import FloatArray, check_type, policy_array
 
 
 @dataclass(frozen=True)
@@ -170,6 +170,7 @@ def explaining_weights(
 def _problem(
     mdp: FiniteMDP, cost_features: Costs | ArrayLike, expert: ArrayLike, cost_class: CostClass | None
 ) -> ApprenticeshipProblem:
+    check_type("mdp", mdp, FiniteMDP)
     policy = policy_array("expert", expert, mdp.n_states, mdp.n_actions)
     costs = model_costs("cost_features", cost_features, mdp.dynamics, cost_class)
     return ApprenticeshipProblem(mdp, costs, mdp.occupancy(policy).ravel() @ costs.table)

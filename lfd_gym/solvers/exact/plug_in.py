@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from lfd_gym.costs.costs import Costs
 from lfd_gym.costs.sets import CostClass
-from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.generative_model import GenerativeModel, check_generator, check_model
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
 from lfd_gym.solvers.solution import ExactSolution
@@ -79,6 +79,8 @@ def estimate_mdp(model: GenerativeModel, discount: float, draws_per_pair: int, r
 
     The initial distribution is estimated from as many draws for every state.
     """
+    check_model("model", model)
+    check_generator("rng", rng)
     for name, space in (("state_space", model.state_space), ("action_space", model.action_space)):
         if not isinstance(space, gym.spaces.Discrete):
             raise ValueError(f"model must have a Discrete {name} to estimate transitions, got {space}")

@@ -27,7 +27,7 @@ from lfd_gym._jit import jit
 from lfd_gym.costs.sets import Ball, Simplex
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.solvers.solution import SaddlePoint, SaddlePointSolution
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, check_type
 
 _STEPS_BETWEEN_CHECKS = 40
 #: λ is the slow player, so most of what the step sizes may be together is its.
@@ -74,6 +74,7 @@ def solve_primal_dual_hybrid(
     >>> solution.status, bool(solution.residual <= 1e-6)
     ('optimal', True)
     """
+    check_type("problem", problem, SaddlePointProblem)
     if tolerance <= 0:
         raise ValueError(f"tolerance must be positive, got {tolerance}")
     if max_iterations < 1:

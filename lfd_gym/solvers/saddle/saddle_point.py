@@ -28,7 +28,7 @@ from lfd_gym.features.value_features import FiniteValueFeatures, TabularValueFea
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.solvers.saddle.value_radius import ValueDomain, automatic_radius, value_set, warn_if_radius_too_small
 from lfd_gym.solvers.solution import SaddlePoint
-from lfd_gym.validation import LARGEST_UNIT, FloatArray, discount_factor, distribution, finite_array
+from lfd_gym.validation import LARGEST_UNIT, FloatArray, check_type, discount_factor, distribution, finite_array
 
 #: A `SaddlePoint`, or any three vectors (θ, λ, w).
 PointLike: TypeAlias = tuple[ArrayLike, ArrayLike, ArrayLike]
@@ -135,6 +135,7 @@ class SaddlePointProblem:
         cost_class: CostClass | None = None,
     ) -> SaddlePointProblem:
         """Return the problem without approximation of μ and u: Φ and Ψ are identities."""
+        check_type("mdp", mdp, FiniteMDP)
         return cls.linear(
             mdp,
             cost_features,
@@ -165,6 +166,7 @@ class SaddlePointProblem:
         the optimal values of the costs draws an `LfdGymWarning`. If ``cost_class`` is not given it is the simplex, or
         what ``cost_features`` come with.
         """
+        check_type("mdp", mdp, FiniteMDP)
         costs = model_costs("cost_features", cost_features, mdp.dynamics, cost_class)
         if value_radius == "auto":
             radius = automatic_radius(mdp, costs, value_features, value_domain)
