@@ -11,13 +11,8 @@ import numpy as np
 
 from lfd_gym.baselines.behavioral_cloning import PairBatches
 from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.baselines.playing import (
-    SeededTorch,
-    network_arch,
-    padded_demonstrations,
-    quiet_logger,
-    training_envs,
-)
+from lfd_gym.baselines.neural.seeding import SeededTorch
+from lfd_gym.baselines.playing import network_arch, padded_demonstrations, quiet_logger, training_envs
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Access, Task

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.baselines.playing import SeededTorch, network_arch, quiet_logger
+from lfd_gym.baselines.neural.seeding import SeededTorch
+from lfd_gym.baselines.playing import network_arch, quiet_logger
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.task import Task

@@ -12,7 +12,8 @@ import numpy as np
 
 from lfd_gym.baselines.behavioral_cloning import BehavioralCloning
 from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.baselines.playing import SeededTorch, padded_demonstrations, quiet_logger, training_envs
+from lfd_gym.baselines.neural.seeding import SeededTorch
+from lfd_gym.baselines.playing import padded_demonstrations, quiet_logger, training_envs
 from lfd_gym.policies.conversion import as_policy, policy_table
 from lfd_gym.policies.stable_baselines import StableBaselinesPolicy
 from lfd_gym.resources import Resources

@@ -91,6 +91,8 @@ class GridApprentice(Learner):
         Which entries of states are angles in radians, besides those that observations show as sine and cosine.
     memory
         How many bytes the grid model with its costs may take.
+    savable
+        Whether the policy shall be one that can be saved, which acts without the simulator: none that looks ahead.
     """
 
     grid: Grid | None = None
@@ -99,6 +101,7 @@ class GridApprentice(Learner):
     repeat: int | None = None
     angles: tuple[int, ...] = ()
     memory: float = 2e9
+    savable: bool = False
 
     needs: ClassVar[Access] = "simulator"
     discounted: ClassVar[bool] = True
@@ -129,7 +132,9 @@ class GridApprentice(Learner):
             raise ValueError(f"grid cannot learn this task: {refused}")
         states = demonstrated_states(task)
         model, states_of = self._model(task, states, rng)
-        search = _Search(task, model, states, states_of, budget, rng)
+        search = _Search(
+            task, model, states, states_of, budget, rng, looks_ahead=model.deterministic and not self.savable
+        )
         search.solve_grid()
         search.mend()
         best = search.best()
@@ -252,7 +257,10 @@ class _Search:
         states_of: StatesOf,
         budget: int,
         rng: np.random.Generator,
+        *,
+        looks_ahead: bool,
     ) -> None:
+        self._looks_ahead = looks_ahead
         self._task, self._model, self._states, self._states_of = task, model, states, states_of
         self._budget, self._seed = budget, int(rng.integers(2**63))
         self.expert = task.expert_features("rescale").values
@@ -312,13 +320,13 @@ class _Search:
                 values = plan.values
                 self.n_planner_calls += 1
                 table = one_hot(plan.actions, self._model.n_actions)
-                self._consider("lookahead" if self._model.deterministic else "vote", table, weights, values)
+                self._consider("lookahead" if self._looks_ahead else "vote", table, weights, values)
                 bar.update()
                 bar.set_postfix(distance=f"{near:.3f}")
         self._mix()
 
     def _consider(self, mode: Mode, table: FloatArray, weights: FloatArray, values: FloatArray) -> None:
-        if mode == "lookahead" and not self._model.deterministic:
+        if mode == "lookahead" and not self._looks_ahead:
             return
         policy = self._policy(mode, table, weights, values)
         expected = self._judge(policy)

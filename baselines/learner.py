@@ -135,6 +135,7 @@ _LEARNERS: dict[str, str | Callable[..., Learner]] = {
     "mwal": "apprenticeship:Mwal",
     "plug_in": "exact:PlugIn",
     "primal_dual_hybrid": "saddle_point:PrimalDualHybrid",
+    "primal_dual_rl": "primal_dual_rl:PrimalDualRl",
     "random": "reference_policies:Random",
     "tabular_bc": "counting:TabularBC",
 }

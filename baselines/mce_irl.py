@@ -9,7 +9,8 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.baselines.playing import SeededTorch, padded_demonstrations, quiet_logger
+from lfd_gym.baselines.neural.seeding import SeededTorch
+from lfd_gym.baselines.playing import padded_demonstrations, quiet_logger
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.policies.conversion import as_policy

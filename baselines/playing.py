@@ -24,7 +24,6 @@ from lfd_gym.validation import FloatArray
 
 try:
     import imitation.util.logger as imitation_logger
-    import torch as th
     from imitation.data.wrappers import RolloutInfoWrapper
     from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 except ImportError as error:
@@ -165,29 +164,6 @@ def quiet_logger() -> Any:
 def _scratch_folder() -> tempfile.TemporaryDirectory[str]:
     """Return a folder that vanishes with the process: loggers want one even if they write nothing."""
     return tempfile.TemporaryDirectory(prefix="lfd_gym_")
-
-
-class SeededTorch:
-    """Within this block torch's global generator is seeded from ``rng``, and it is put back afterwards.
-
-    Networks of Stable-Baselines3 draw their weights and actions from it. One thread: networks this small only lose time
-    by sharing the work.
-    """
-
-    def __init__(self, rng: np.random.Generator) -> None:
-        self.seed = int(rng.integers(2**31))
-
-    def __enter__(self) -> None:
-        self._state, self._threads = th.get_rng_state(), th.get_num_threads()
-        self._numpy = np.random.get_state()  # noqa: NPY002 - Stable-Baselines3 draws from NumPy's global generator
-        th.manual_seed(self.seed)
-        np.random.seed(self.seed)  # noqa: NPY002
-        th.set_num_threads(1)
-
-    def __exit__(self, *exception: object) -> None:
-        th.set_rng_state(self._state)
-        th.set_num_threads(self._threads)
-        np.random.set_state(self._numpy)  # noqa: NPY002
 
 
 def network_arch(sizes: Sequence[int]) -> dict[str, list[int]]:

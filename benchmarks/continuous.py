@@ -389,10 +389,10 @@ def table(found: dict[Cell, Record]) -> list[tuple[str, ...]]:
 def print_table(lines: Sequence[tuple[str, ...]], markdown: bool) -> None:
     """Print lines as text, or as Markdown."""
     if markdown:
-        lines = [lines[0], ("---",) * len(HEADER), *lines[1:]]
+        lines = [lines[0], ("---",) * len(lines[0]), *lines[1:]]
         print("\n".join(f"| {' | '.join(line)} |" for line in lines))
         return
-    widths = [max(len(line[k]) for line in lines) for k in range(len(HEADER))]
+    widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
     for line in lines:
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
 

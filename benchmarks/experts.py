@@ -75,6 +75,22 @@ def pendulum(observations: NDArray[Any]) -> NDArray[Any]:
     return np.clip(np.where(np.abs(angle) < 0.6, balance, swing_up), -2.0, 2.0)[:, None]
 
 
+def lunar_lander(observations: NDArray[Any]) -> NDArray[Any]:
+    """Do what the heuristic in Gymnasium's own source does, without looking at the environment.
+
+    Where to be at this distance from the middle, and how far to lean, is wanted in proportion; what is most wanted is
+    done with the engine for it, and nothing once a leg is on the ground but to stop falling.
+    """
+    x, y, speed_x, speed_y, angle, spin, left, right = observations.T.astype(np.float64)
+    lean = np.clip(0.5 * x + speed_x, -0.4, 0.4)
+    turn = 0.5 * (lean - angle) - spin
+    lift = 0.5 * (0.55 * np.abs(x) - y) - 0.5 * speed_y
+    landed = (left > 0) | (right > 0)
+    turn, lift = np.where(landed, 0.0, turn), np.where(landed, -0.5 * speed_y, lift)
+    main = (lift > np.abs(turn)) & (lift > 0.05)
+    return np.where(main, 2, np.where(turn < -0.05, 3, np.where(turn > 0.05, 1, 0)))
+
+
 RULES: dict[str, Rule] = {
     "CartPole-v1": cart_pole,
     "MountainCar-v0": mountain_car,
@@ -82,6 +98,15 @@ RULES: dict[str, Rule] = {
     "Acrobot-v1": acrobot,
     "Pendulum-v1": pendulum,
     "InvertedPendulum-v5": inverted_pendulum,
+}
+#: Of tasks that no grid can hold: either a rule or a network.
+LANDER_RULES: dict[str, Rule] = {"LunarLander-v3": lunar_lander}
+NETWORKS_ALONE = ("InvertedDoublePendulum-v5",)
+#: Name in the newest Gymnasium → the one before.
+OLDER = {
+    "InvertedPendulum-v5": "InvertedPendulum-v4",
+    "InvertedDoublePendulum-v5": "InvertedDoublePendulum-v4",
+    "LunarLander-v3": "LunarLander-v2",
 }
 
 
@@ -91,24 +116,29 @@ RULES: dict[str, Rule] = {
 def installed_id(env_id: str) -> str:
     """Return the id of the same environment in the installed Gymnasium.
 
-    InvertedPendulum-v5 came with Gymnasium 1.0. It moves as v4 does, and differs by the reward of the last step.
+    Those of MuJoCo that are v5 came with Gymnasium 1.0. They move as v4 do, and differ by the reward of the last step.
     """
-    return env_id if env_id in gym.registry else env_id.replace("InvertedPendulum-v5", "InvertedPendulum-v4")
+    return env_id if env_id in gym.registry else OLDER.get(env_id, env_id)
 
 
 # -- experts and their returns ----------------------------------------------------------------------------------------
 
 
 def load_expert(env_id: str, kind: Kind) -> lfd.Policy:
-    """Return the expert of an environment, either version of InvertedPendulum included."""
-    known = env_id.replace("InvertedPendulum-v4", "InvertedPendulum-v5")
-    if known not in RULES:
-        raise ValueError(f"there are experts of {', '.join(RULES)}, got {env_id}")
+    """Return the expert of an environment, by its newest or its older name."""
+    known = next((newest for newest, older in OLDER.items() if older == env_id), env_id)
+    if not has_expert(known, kind):
+        raise ValueError(f"there are experts of {', '.join((*RULES, *LANDER_RULES, *NETWORKS_ALONE))}, got {env_id}")
     if kind == "rule":
-        return lfd.as_policy(RULES[known])
-    if kind == "sb3":
-        return lfd.as_policy(lfd.load_policy(FOLDER / f"{known}.npz"), deterministic=True)
-    raise ValueError(f"kind must be 'rule' or 'sb3', got {kind!r}")
+        return lfd.as_policy((RULES | LANDER_RULES)[known])
+    return lfd.as_policy(lfd.load_policy(FOLDER / f"{known}.npz"), deterministic=True)
+
+
+def has_expert(env_id: str, kind: Kind) -> bool:
+    """Whether there is an expert of this kind."""
+    if kind not in ("rule", "sb3"):
+        raise ValueError(f"kind must be 'rule' or 'sb3', got {kind!r}")
+    return env_id in RULES or env_id in (LANDER_RULES if kind == "rule" else NETWORKS_ALONE)
 
 
 def episode_returns(env_id: str, policy: lfd.Policy, n_episodes: int = 100, seed: int = 0) -> Floats:

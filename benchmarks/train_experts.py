@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 import torch
 import tyro
-from experts import FOLDER, Floats, Kind, episode_returns, installed_id, random_and_expert_returns
+from experts import FOLDER, Floats, Kind, episode_returns, has_expert, installed_id, random_and_expert_returns
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
@@ -105,6 +105,7 @@ RECIPES = {
     ),
     "Pendulum-v1": Recipe(SAC, 20_000, 1_000, settings={"learning_rate": 1e-3}),
     "InvertedPendulum-v5": Recipe(PPO, 100_000, 10_000, n_envs=8, settings=_BALANCE),
+    "InvertedDoublePendulum-v5": Recipe(SAC, 20_000, 2_000, settings={"learning_rate": 1e-3, "batch_size": 128}),
 }
 
 
@@ -161,9 +162,12 @@ def print_returns(env_ids: Sequence[str], n_episodes: int) -> None:
     print(f"mean return ± standard error, {n_episodes} episodes")
     print(f"{'':26}" + "".join(f"{name:>18}" for name in ("random", *KINDS)))
     for env_id in env_ids:
-        found = {kind: random_and_expert_returns(env_id, kind, n_episodes) for kind in KINDS}
-        columns = [found["rule"].random, *(found[kind].expert for kind in KINDS)]
-        print(f"{installed_id(env_id):26}" + "".join(f"{_mean(returns):>18}" for returns in columns), flush=True)
+        found = {
+            kind: random_and_expert_returns(env_id, kind, n_episodes) for kind in KINDS if has_expert(env_id, kind)
+        }
+        columns = [_mean(next(iter(found.values())).random)]
+        columns += [_mean(found[kind].expert) if kind in found else "" for kind in KINDS]
+        print(f"{installed_id(env_id):26}" + "".join(f"{text:>18}" for text in columns), flush=True)
 
 
 def _mean(returns: Floats) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 
 from lfd_gym.baselines.grid import grid_task_problem
 from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
+from lfd_gym.baselines.neural.fitting import is_installed, neural_task_problem
 from lfd_gym.demonstrations.environments import is_environment, outer_observation_space
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.generative_model import check_generator
@@ -100,6 +101,8 @@ def best_learner(task: Task) -> tuple[str, str]:
         return "plug_in", "the simulator has finitely many states: the exact apprentice on an estimated model"
     if task.access == "simulator" and task.discount < 1 and not grid_task_problem(task):
         return "grid", "the simulator has a few state dimensions: the exact apprentice on a grid"
+    if task.access == "episodes" and is_installed() and not neural_task_problem(task):
+        return "primal_dual_rl", "the environment can be played in: the game with networks, which begins with cloning"
     return "bc", "there is no finite model with costs: behavioural cloning, which needs the demonstrations only"
 
 

@@ -32,6 +32,7 @@ from lfd_gym.costs.costs import (
     normalise_costs,
 )
 from lfd_gym.costs.fourier import FourierCosts
+from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.environments import is_environment, single_spaces, time_limit
 from lfd_gym.demonstrations.estimation import (
@@ -54,6 +55,7 @@ from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.model.wrappers import OF_OBSERVATIONS, peel
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.policies.mixtures import MixturePolicy
+from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.validation import FloatArray, finite_array
 
 Access = Literal["model", "simulator", "episodes", "demonstrations"]
@@ -70,6 +72,9 @@ _STEPS = 50_000
 _FEWEST, _MOST = 50, 1000
 #: Of the costs that are chosen with a simulator, whose tables on a grid take memory.
 _N_FREQUENCIES = 64
+#: Episodes of random play that costs are chosen from, and how long they are at most; samples of these and of the
+#: demonstrations.
+_N_RANDOM, _RANDOM_STEPS, _N_SAMPLES = 5, 200, 500
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -92,8 +97,8 @@ class Task:
     costs
         What the expert may care about: an (S·A, n_c) array, a function (observations, actions) → (n, n_c), or any
         `Costs`, which say in which set their weights lie. If not given, those of the environment, see
-        `lfd_gym.envs.env_costs.own_costs`; where it has none, `FourierCosts` chosen from the demonstrations and, with a
-        simulator whose states observations tell, from random play around them.
+        `lfd_gym.envs.env_costs.own_costs`; where it has none, `FourierCosts` chosen from the demonstrations and from
+        random play: around them with a simulator whose states observations tell, else a few episodes.
     true_cost
         What the expert pays: (S·A,), or a function (observations, actions) → (n,). For evaluation only, no learner sees
         it. If not given, minus the reward of a tabular environment, scaled to [−1, 1]. It is kept as `Costs` of one
@@ -209,9 +214,9 @@ class Task:
             return own
         with_actions = self.demonstrations.actions is not None
         simulator = self._simulator
-        if simulator is None or not has_surroundings(simulator):
-            return FourierCosts.from_demonstrations(self.demonstrations, actions=with_actions, angles=self._angles)
         # A demonstration alone, one that balances say, is narrow: by its scales everything else would be far away.
+        if simulator is None or not has_surroundings(simulator):
+            return self._costs_with_random_play(with_actions)
         states = np.asarray(simulator.states_of(self.demonstrations.acted_on), dtype=np.float64)  # type: ignore[attr-defined]
         visited, done = surroundings(simulator, states, np.random.default_rng(0))
         return FourierCosts.from_samples(
@@ -222,6 +227,31 @@ class Task:
             chosen_from_demonstrations=True,
             chosen_from=f"{len(self.demonstrations)} demonstrations and random play around them",
             n_frequencies=_N_FREQUENCIES,
+            angles=self._angles,
+        )
+
+    def _costs_with_random_play(self, with_actions: bool) -> FourierCosts:
+        """Choose generic costs as much from a little random play, where there is an environment, as from the expert."""
+        data, rng = self.demonstrations, np.random.default_rng(0)
+        unbounded = isinstance(self.action_space, gym.spaces.Box) and not self.action_space.is_bounded()
+        if not is_environment(self.env) or unbounded or not data.n_transitions:
+            return FourierCosts.from_demonstrations(data, actions=with_actions, angles=self._angles)
+        played = collect(self.env, UniformPolicy(self.action_space), _N_RANDOM, _RANDOM_STEPS, rng)
+        sources = (data, played)
+        chosen = [rng.integers(source.n_transitions, size=_N_SAMPLES) for source in sources]
+        seen, done = (
+            np.concatenate([getattr(source, part)[which] for source, which in zip(sources, chosen, strict=True)])
+            if part == "acted_on" or with_actions
+            else None
+            for part in ("acted_on", "actions")
+        )
+        return FourierCosts.from_samples(
+            seen,
+            done,
+            self.observation_space,
+            self.action_space,
+            chosen_from_demonstrations=True,
+            chosen_from=f"{len(data)} demonstrations and random play",
             angles=self._angles,
         )
 

@@ -15,6 +15,9 @@ from lfd_gym.policies.policy import Actor, Arrays, FinitePolicy, Policy
 from lfd_gym.spaces import check_space, space_from_data
 from lfd_gym.validation import FloatArray, IntArray, policy_array
 
+#: What begins the names of the arrays of a policy within another.
+_INNER = "inner:"
+
 
 class TablePolicy(FinitePolicy):
     """π(a|x) from an (S, A) table, for observations that are states or their one-hot vectors.
@@ -141,6 +144,8 @@ class UniformPolicy(Policy):
 class GreedyPolicy(Policy):
     """Another policy's best actions."""
 
+    kind: ClassVar[str] = "greedy"
+
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
         self.observation_space, self.action_space = policy.observation_space, policy.action_space
@@ -183,6 +188,21 @@ class GreedyPolicy(Policy):
     def _batch(self, observation: Any) -> tuple[NDArray[Any], bool]:
         same = self.observation_space is self.policy.observation_space  # else it was told otherwise since
         return self.policy._batch(observation) if same else super()._batch(observation)
+
+    def to_data(self) -> tuple[dict[str, Any], Arrays]:
+        """Return what a file keeps of the other policy."""
+        from lfd_gym.policies.files import policy_to_data  # which knows all kinds, this one too
+
+        data, arrays = policy_to_data(self.policy)
+        return {"policy": data}, {f"{_INNER}{name}": array for name, array in arrays.items()}
+
+    @classmethod
+    def from_data(cls, data: Mapping[str, Any], arrays: Arrays) -> GreedyPolicy:
+        """Return the best actions of the kept policy."""
+        from lfd_gym.policies.files import policy_from_data
+
+        own = {name.removeprefix(_INNER): array for name, array in arrays.items() if name.startswith(_INNER)}
+        return cls(policy_from_data(data["policy"], own))
 
     @contextmanager
     def acting(self, rng: np.random.Generator) -> Iterator[None]:

@@ -1,0 +1,168 @@
+"""Environments to play the game in: minus the cost as the reward, observations scaled. Importing this imports torch."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
+
+from lfd_gym.baselines.neural.game import EpisodeSums, Game
+from lfd_gym.demonstrations.environments import is_stable_baselines_vector, known_spec
+from lfd_gym.spaces import to_array
+from lfd_gym.task import Task
+from lfd_gym.validation import FloatArray
+
+#: An entry that moves less than this is not blown up to move by one.
+_LEAST_SCALE = 1e-2
+
+
+@dataclass(frozen=True, eq=False)
+class Scaling:
+    """(x − centre)/scale of flat observations.
+
+    It is written into the first layer of the networks in the end, so that policies take observations as they are.
+    """
+
+    centre: NDArray[np.float32]
+    scale: NDArray[np.float32]
+
+    @classmethod
+    def of(cls, demonstrated: NDArray[Any], others: NDArray[Any] | None) -> Scaling:
+        """Give demonstrated observations and those of random play the same share."""
+        groups = [_flat(part).astype(np.float64) for part in (demonstrated, others) if part is not None and len(part)]
+        means, variances = [part.mean(axis=0) for part in groups], [part.var(axis=0) for part in groups]
+        centre: FloatArray = np.mean(means, axis=0)
+        variance = np.mean(variances, axis=0) + np.var(means, axis=0)
+        scale = np.maximum(np.sqrt(variance), _LEAST_SCALE)
+        return cls(centre.astype(np.float32), scale.astype(np.float32))
+
+    def __call__(self, observations: NDArray[Any]) -> NDArray[np.float32]:
+        """Return a batch of observations, (n, d)."""
+        return np.asarray((_flat(observations) - self.centre) / self.scale, dtype=np.float32)
+
+
+def _flat(observations: NDArray[Any]) -> NDArray[Any]:
+    return observations.reshape(len(observations), -1)
+
+
+class CostVecEnv(VecEnvWrapper):
+    """Environments whose reward is −⟨w, costs⟩ for the game's current w. Their own rewards are not looked at.
+
+    Attributes
+    ----------
+    rows
+        (n_envs, n_c) the costs of the last step, for the replay buffer.
+    measured
+        (n_envs,) which of the episodes that run are played by the policy that is to be measured. If they alternate, it
+        is every second one in each environment.
+    """
+
+    def __init__(self, venv: VecEnv, game: Game, scaling: Scaling | None, *, alternate: bool) -> None:
+        seen: gym.Space[Any] = copy.deepcopy(venv.observation_space)
+        if scaling is not None:
+            seen = gym.spaces.Box(-np.inf, np.inf, scaling.centre.shape, np.float32)
+        # A copy: what is drawn from the space is seeded, and the environment's own is nobody else's business.
+        super().__init__(venv, seen, copy.deepcopy(venv.action_space))
+        self.game, self._scaling, self._alternate = game, scaling, alternate
+        self._sums = EpisodeSums(game.step_weights, venv.num_envs, game.expert.size)
+        self.rows: NDArray[np.float32] = np.zeros((venv.num_envs, game.expert.size), dtype=np.float32)
+        self.measured: NDArray[np.bool_] = np.ones(venv.num_envs, dtype=bool)
+        if alternate:
+            self.measured[::2] = False
+        self._seen: NDArray[Any] = np.empty(0)
+
+    def reset(self) -> NDArray[Any]:
+        """Begin an episode in each environment."""
+        return self._shown(self.venv.reset())
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Begin a step, and pay for where it is taken."""
+        done = actions if self.game.costs.uses_actions else None
+        self.rows = np.asarray(self.game.costs.rows(self._seen, done), dtype=np.float32)
+        self._sums.add(self.rows)
+        self.venv.step_async(actions)
+
+    def step_wait(self) -> Any:
+        """Finish the step."""
+        observations, _, dones, infos = self.venv.step_wait()
+        self.game.n_steps += self.num_envs
+        for k in np.flatnonzero(dones):
+            last = self._checked(_one(self.venv.observation_space, infos[k]["terminal_observation"]))
+            infos[k]["terminal_observation"] = self._scaled(last)[0]
+            paid = self._sums.finished(int(k), terminated=not infos[k].get("TimeLimit.truncated", False))
+            if self.measured[k]:
+                self.game.hear(paid)
+            if self._alternate:
+                self.measured[k] = not self.measured[k]
+        return self._shown(observations), -(self.rows @ self.game.weights), dones, infos
+
+    def _shown(self, observations: Any) -> NDArray[Any]:
+        # A copy: the environment may write the next observation into the same array.
+        self._seen = self._checked(to_array(self.venv.observation_space, observations, self.num_envs).copy())
+        return self._scaled(self._seen)
+
+    def _scaled(self, observations: NDArray[Any]) -> NDArray[Any]:
+        return observations if self._scaling is None else self._scaling(observations)
+
+    def _checked(self, observations: NDArray[Any]) -> NDArray[Any]:
+        if observations.dtype.kind == "f" and not np.isfinite(observations).all():
+            wrong = observations[~np.isfinite(_flat(observations)).all(axis=1)][0]
+            raise ValueError(
+                f"env must give finite observations, got {wrong} after {self.game.n_steps} steps: "
+                "mend the environment, or end the episode before"
+            )
+        return observations
+
+
+def _one(space: gym.Space[Any], observation: Any) -> NDArray[Any]:
+    """Return one observation as a batch of arrays."""
+    if isinstance(space, gym.spaces.Dict | gym.spaces.Tuple):
+        return np.asarray(gym.spaces.flatten(space, observation))[None]
+    return np.asarray(observation)[None]
+
+
+def copyable(task: Task) -> bool:
+    """Whether copies of the task's environment can be made from its spec."""
+    spec = known_spec(task.env)
+    return spec is not None and all(wrapper.kwargs is not None for wrapper in spec.additional_wrappers)
+
+
+def training_envs(task: Task, n_envs: int, rng: np.random.Generator) -> VecEnv:
+    """Return environments to learn in: a `VecEnv` as it is, else copies; where none can be made, the environment."""
+    seed = int(rng.integers(2**31 - n_envs))
+    if is_stable_baselines_vector(task.env):
+        venv: VecEnv = task.env
+    elif copyable(task):
+        spec = copy.deepcopy(known_spec(task.env))
+        assert spec is not None
+        spec.kwargs.pop("render_mode", None)
+        venv = DummyVecEnv([lambda: _flattened(gym.make(spec)) for _ in range(n_envs)])
+    elif isinstance(task.env, gym.Env):
+        env = _Kept(_flattened(task.env))
+        venv = DummyVecEnv([lambda: env])
+    else:
+        raise ValueError(
+            f"env must be a single environment, a VecEnv of Stable-Baselines3, or say its spec, got {task.env}: "
+            "learning goes on from episode to episode, and vector environments of Gymnasium differ in how they do"
+        )
+    venv.seed(seed)
+    return venv
+
+
+class _Kept(gym.Wrapper[Any, Any, Any, Any]):
+    """The user's own environment, which stays open when the learner closes what it played in."""
+
+    def close(self) -> None:
+        """Leave it open."""
+
+
+def _flattened(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+    """Show `Dict` and `Tuple` observations as the demonstrations have them."""
+    nested = isinstance(env.observation_space, gym.spaces.Dict | gym.spaces.Tuple)
+    wrappers: Any = gym.wrappers  # which does not say that it exports them
+    return wrappers.FlattenObservation(env) if nested else env

@@ -1,0 +1,289 @@
+"""The game with networks, on a slider that is learned in seconds."""
+
+import json
+import subprocess
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import stable_baselines3 as sb3
+from slider import LENGTH, Slider, to_the_middle, to_the_middle_by_steps
+from stable_baselines3.common.vec_env import DummyVecEnv
+
+import lfd_gym as lfd
+from lfd_gym.baselines import make_learner
+from lfd_gym.learning import best_learner
+from lfd_gym.policies.tables import UniformPolicy
+from lfd_gym.testing import check_learner
+
+ID = "lfd_gym_test/Slider-v0"
+SMALL = {"hidden_sizes": (16, 16), "cloning_steps": 200, "batch_size": 32, "learning_rate": 2e-3}
+BUDGET = 800
+#: For tests that are not about learning well: a few steps may not be enough for it, and that is said.
+ANY_LEVEL = pytest.mark.filterwarnings("ignore:primal_dual_rl has not learned")
+
+
+def small(**settings):
+    return make_learner("primal_dual_rl", **SMALL | settings)
+
+
+def make_task(env=None, n_demonstrations=3, actions=True, **settings):
+    env = gym.make(ID) if env is None else env
+    expert = to_the_middle if isinstance(env.action_space, gym.spaces.Box) else to_the_middle_by_steps
+    demos = lfd.collect(env, expert, n_demonstrations, LENGTH, np.random.default_rng(0))
+    return lfd.Task(env, demos if actions else demos.without_actions(), discount=0.9, **settings)
+
+
+def weights_of(result):
+    return result.policy.to_data()[1]
+
+
+def same_weights(*results):
+    one, other = (weights_of(result) for result in results)
+    return all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def learn(task, learner=None, seed=0, budget=BUDGET):
+    return lfd.learn(task, learner or small(), rng=np.random.default_rng(seed), budget=budget)
+
+
+def near_the_middle(result, env_id=ID, **settings):
+    """Return how far from the middle the policy's episodes end."""
+    played = lfd.collect(gym.make(env_id, **settings), result.policy, 10, rng=np.random.default_rng(9))
+    return max(abs(float(episode.observations[-1, 0])) for episode in played)
+
+
+@pytest.mark.parametrize("discrete", [False, True])
+def test_it_learns_and_says_how_far_it_is(discrete):
+    task = make_task(gym.make(ID, discrete=discrete), n_demonstrations=10)
+    result = learn(task, small(cloning_steps=500), budget=2000)
+    assert near_the_middle(result, discrete=discrete) < 0.3
+    facts = result.facts
+    assert facts["distance"] < 0.3 * facts["distance_of_random"]
+    assert facts["first_is_cloned"]
+    assert facts["n_rollouts"] == 20
+    json.dumps(dict(facts), allow_nan=False)
+    assert result.learner == "primal_dual_rl"
+    assert result.resources.env_steps >= 2000
+    task.costs.weights.check("cost_weights", result.cost_weights, task.costs.n_costs)
+    # The distance that it says is what anybody would measure.
+    found = task.expected_costs(result.policy, rng=np.random.default_rng(5), n_rollouts=100)
+    apart = float(task.costs.weights.support(found.values - task.expert_features().values))
+    assert apart == pytest.approx(facts["distance"], abs=0.15)
+
+
+@pytest.mark.parametrize("algorithm", ["sac", "ppo"])
+def test_without_cloning_it_learns_from_what_was_seen_alone(algorithm):
+    task = make_task(actions=False)
+    result = learn(task, small(algorithm=algorithm), budget=4000)
+    assert not result.facts["first_is_cloned"]
+    assert result.facts["distance"] < 0.5 * result.facts["distance_of_random"]
+
+
+@pytest.mark.parametrize("weights", ["ball", "simplex"])
+def test_ppo_plays_feature_matching_over_the_ball_and_gtal_over_the_simplex(weights):
+    demos = make_task().demonstrations
+    costs = lfd.FourierCosts.from_demonstrations(demos, n_frequencies=16, weights=weights)
+    task = lfd.Task(gym.make(ID), demos, discount=0.9, costs=costs)
+    result = learn(task, small(algorithm="ppo", cloning_steps=0), budget=6000)
+    assert result.facts["snapshot"] > 0
+    assert result.facts["distance"] < 0.7 * result.facts["distance_of_first"]
+    task.costs.weights.check("cost_weights", result.cost_weights, costs.n_costs)
+
+
+@ANY_LEVEL
+@pytest.mark.parametrize(
+    ("algorithm", "discrete"),
+    [("dqn", True), ("td3", False), (sb3.DDPG, False), (sb3.SAC, False), (sb3.A2C, True), ("ppo", True)],
+)
+def test_other_algorithms_play(algorithm, discrete, tmp_path):
+    task = make_task(gym.make(ID, discrete=discrete))
+    result = learn(task, small(algorithm=algorithm, cloning_steps=20))
+    assert result.facts["n_updates"] > 0
+    assert result.facts["algorithm"].lower() == getattr(algorithm, "__name__", algorithm).lower()
+    lfd.save_policy(result.policy, tmp_path / "policy.npz")
+    seen = task.demonstrations.acted_on
+    kept = lfd.load_policy(tmp_path / "policy.npz")
+    np.testing.assert_array_equal(kept.greedy(seen), result.policy.greedy(seen))
+
+
+@ANY_LEVEL
+@pytest.mark.parametrize(("discrete", "algorithm"), [(False, "sac"), (True, "sac"), (False, "ppo"), (True, "dqn")])
+def test_no_reward_is_ever_read(discrete, algorithm):
+    learner = small(algorithm=algorithm, cloning_steps=20)
+    plain = make_task(gym.make(ID, discrete=discrete))
+    blind = lfd.Task(
+        gym.make(ID, discrete=discrete, reward=float("nan")),
+        lfd.Demonstrations.from_episodes(
+            [episode._replace(rewards=None) for episode in plain.demonstrations],
+            plain.observation_space,
+            plain.action_space,
+        ),
+        discount=0.9,
+    )
+    results = learn(plain, learner), learn(blind, learner)
+    assert same_weights(*results)
+    assert dict(results[0].facts) == dict(results[1].facts)
+
+
+@ANY_LEVEL
+def test_the_same_seed_gives_the_same_bits_and_another_other_ones():
+    task = make_task()
+    one, again, other = (learn(task, seed=seed) for seed in (0, 0, 1))
+    assert same_weights(one, again)
+    np.testing.assert_array_equal(one.cost_weights, again.cost_weights)
+    assert not same_weights(one, other)
+
+
+@ANY_LEVEL
+def test_it_keeps_the_promises_of_a_learner():
+    check_learner(small(cloning_steps=20), make_task(), budget=BUDGET)
+
+
+@ANY_LEVEL
+def test_a_file_keeps_what_was_learned_without_pickle(tmp_path):
+    task = make_task()
+    result = learn(task, small(cloning_steps=20))
+    lfd.save_policy(result.policy, tmp_path / "policy.npz")
+    with np.load(tmp_path / "policy.npz", allow_pickle=False) as file:
+        assert file.files
+    kept = lfd.load_policy(tmp_path / "policy.npz")
+    seen = task.demonstrations.acted_on
+    np.testing.assert_array_equal(kept.greedy(seen), result.policy.greedy(seen))
+    np.testing.assert_array_equal(kept.sample(seen, np.random.default_rng(0)), result.policy.greedy(seen))
+
+
+@ANY_LEVEL
+def test_the_network_goes_on_learning_in_stable_baselines():
+    task = make_task()
+    network = learn(task, small(cloning_steps=20)).policy.policy.network
+    model = sb3.SAC("MlpPolicy", gym.make(ID), policy_kwargs={"net_arch": [16, 16]}, learning_starts=10, seed=0)
+    model.actor.load_state_dict(network.state_dict())
+    seen = task.demonstrations.acted_on
+    np.testing.assert_allclose(model.predict(seen, deterministic=True)[0], network.predict(seen, deterministic=True)[0])
+    assert model.learn(50).num_timesteps == 50
+
+
+class Nested(Slider):
+    """A slider that says where it is in a dictionary."""
+
+    observation_space = gym.spaces.Dict({"where": Slider.observation_space, "side": gym.spaces.Discrete(2)})
+
+    def _seen(self):
+        where = super()._seen()
+        return {"where": where, "side": int(where[0] > 0)}
+
+
+@ANY_LEVEL
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: gym.wrappers.TimeLimit(Slider(), LENGTH),
+        lambda: gym.wrappers.TimeLimit(Nested(), LENGTH),
+        lambda: DummyVecEnv([lambda: gym.make(ID)] * 2),
+        lambda: gym.make_vec(ID, num_envs=2),
+        lambda: gym.wrappers.RescaleAction(gym.make(ID), -2.0, 2.0),
+    ],
+    ids=["without spec", "dictionaries", "VecEnv", "vector environment", "wrapped"],
+)
+def test_it_plays_in_environments_of_every_kind(make):
+    env = make()
+    steer = lambda seen: np.clip(-seen[:, -1:], -1, 1).astype(np.float32)  # noqa: E731
+    demos = lfd.collect(env, steer, 2, LENGTH, np.random.default_rng(0))
+    task = lfd.Task(env, demos, discount=0.9)
+    result = learn(task, small(cloning_steps=20))
+    assert result.facts["n_updates"] > 0
+    assert lfd.collect(env, result.policy, 2, LENGTH, np.random.default_rng(0)).n_transitions > 0
+
+
+def test_it_is_what_is_picked_where_there_are_only_episodes():
+    class Opaque(gym.Wrapper):
+        """Of an unknown class, so that nothing is known of its effect."""
+
+    task = make_task(Opaque(gym.make(ID)))
+    assert task.access == "episodes"
+    assert best_learner(task)[0] == "primal_dual_rl"
+    data_only = lfd.Task(None, task.demonstrations, discount=0.9)
+    assert best_learner(data_only)[0] == "bc"
+
+
+def test_it_says_that_it_has_not_learned():
+    env = gym.make(ID)
+    random = lfd.collect(env, UniformPolicy(env.action_space), 20, rng=np.random.default_rng(0))
+    task = lfd.Task(env, random, discount=0.9)
+    with pytest.warns(lfd.LfdGymWarning, match=r"has not learned.*random play at"):
+        learn(task, small(cloning_steps=1, algorithm="td3"), budget=200)
+
+
+# -- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "discrete", "said"),
+    [
+        ("dqn", False, r"algorithm DQN acts in Discrete spaces only, and this task's actions are Box"),
+        ("td3", True, r"algorithm TD3 acts in Box spaces only, and this task's actions are Discrete"),
+        (sb3.SAC, True, r"algorithm SAC acts in Box spaces only"),
+        ("trpo", True, r"algorithm must be 'sac', 'dqn', 'ppo', 'td3' or an algorithm of Stable-Baselines3, got 'trpo'"),
+        (dict, True, r"algorithm must be 'sac'"),
+    ],
+)
+def test_algorithms_that_do_not_fit_are_named(algorithm, discrete, said):
+    with pytest.raises(ValueError, match=said):
+        learn(make_task(gym.make(ID, discrete=discrete)), small(algorithm=algorithm))
+
+
+def test_actions_without_bounds_are_for_ppo():
+    env = gym.make(ID)
+    env.action_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+    with pytest.raises(ValueError, match=r"needs bounded actions.*use 'ppo'"):
+        learn(make_task(env), small(algorithm="sac"))
+
+
+def test_images_are_refused_by_name():
+    class Picture(Slider):
+        """A slider that shows a picture."""
+
+        observation_space = gym.spaces.Box(0, 255, (8, 8, 3), np.uint8)
+
+        def _seen(self):
+            return np.full((8, 8, 3), 100 + 20 * self.x, dtype=np.uint8)
+
+    env = gym.wrappers.TimeLimit(Picture(), LENGTH)
+    demos = lfd.collect(env, UniformPolicy(env.action_space), 1, rng=np.random.default_rng(0))
+    costs = lfd.FunctionCosts(lambda seen, done: np.zeros((len(seen), 1)), 1)
+    with pytest.raises(ValueError, match="its observations are images"):
+        learn(lfd.Task(env, demos, discount=0.9, costs=costs))
+
+
+def test_a_budget_for_less_than_an_episode_is_refused():
+    with pytest.raises(ValueError, match=r"budget must allow an episode in each environment, 4 x 20 = 80.*got 79"):
+        learn(make_task(), budget=79)
+
+
+@ANY_LEVEL
+def test_observations_that_are_no_numbers_are_named():
+    demos = make_task().demonstrations
+    env = gym.make(ID, breaks_after=300)
+    task = lfd.Task(env, demos, discount=0.9, allow_mismatch=True)
+    with pytest.raises(ValueError, match=r"env must give finite observations, got \[nan\] after \d+ steps"):
+        learn(task, small(cloning_steps=1))
+
+
+def test_what_is_no_environment_is_refused():
+    mdp = lfd.FiniteMDP.from_env(gym.make("FrozenLake-v1"), discount=0.9)
+    model = lfd.TabularModel.of(mdp)
+    demos = lfd.collect(model, np.full((mdp.n_states, 4), 0.25), 2, 10, np.random.default_rng(0))
+    costs = np.zeros((mdp.n_states * 4, 1))
+    with pytest.raises(ValueError, match="it needs an environment that can be reset and stepped, not TabularModel"):
+        learn(lfd.Task(model, demos, discount=0.9, costs=costs))
+
+
+def test_imitation_is_not_needed():
+    code = (
+        "import sys; sys.modules['imitation'] = None\n"
+        "import lfd_gym.baselines; print(lfd_gym.baselines.make_learner('primal_dual_rl').name)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "primal_dual_rl"
