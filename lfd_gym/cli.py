@@ -6,6 +6,7 @@ argument, a missing file, a missing extra) into one line on standard error and e
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,12 +19,16 @@ import tyro
 
 import lfd_gym
 from lfd_gym.commands.benchmark import Benchmark, Report
+from lfd_gym.commands.certification import Certify
 from lfd_gym.commands.demonstrations import Collect, Convert, Inspect
 from lfd_gym.commands.reproduce import Reproduce
 from lfd_gym.commands.training import Evaluate, Train
 from lfd_gym.envs.rendering import Picture, render_grid
 from lfd_gym.files import replacing_file
 from lfd_gym.model.mdp import FiniteMDP
+
+#: What shells report of a program that wrote to a closed pipe.
+_CLOSED_PIPE = 141
 
 
 class Command(Protocol):
@@ -102,6 +107,7 @@ AnyCommand = (
     | Annotated[Convert, tyro.conf.subcommand("convert")]
     | Annotated[Train, tyro.conf.subcommand("train")]
     | Annotated[Evaluate, tyro.conf.subcommand("evaluate")]
+    | Annotated[Certify, tyro.conf.subcommand("certify")]
     | Annotated[Benchmark, tyro.conf.subcommand("benchmark")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Report, tyro.conf.subcommand("report")]
@@ -109,7 +115,19 @@ AnyCommand = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Parse the command line and run the chosen command."""
+    """Parse the command line and run the chosen command; a reader who has gone away ends it quietly."""
+    try:
+        try:
+            return _main(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # What is still in the buffer has nowhere to go, and must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _CLOSED_PIPE
+
+
+def _main(arguments: Sequence[str] | None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words == ["--version"]:
         print(f"lfd-gym {lfd_gym.__version__}")
@@ -122,6 +140,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     try:
         command.run()
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError, ImportError, gym.error.Error) as error:
         print(f"lfd-gym: {error}", file=sys.stderr)
         return 2

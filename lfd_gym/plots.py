@@ -1,4 +1,4 @@
-"""Pictures of demonstrations, and of costs and policies over states with two dimensions."""
+"""Pictures of demonstrations, of costs and policies over states with two dimensions, and of certificates."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.assessment.certificate import Certificate
 from lfd_gym.costs.recovered import RecoveredCost
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.envs.gridworld import StochasticGridworldEnv
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 _Edges = tuple[float, float, float, float]
 #: Points along each axis of a picture, and how much wider than the demonstrations it is on each side.
 _N_ALONG, _WIDER = 201, 0.2
+#: Points of a curve over the number of demonstrations or rollouts, and how many times as many there are at its end.
+_N_OVER, _TIMES = 40, 100.0
 
 
 def visit_counts(demonstrations: Demonstrations) -> IntArray:
@@ -99,6 +102,48 @@ def _grid_shape(source: Any) -> tuple[int, int] | None:
     return (int(shape[0]), int(shape[1])) if isinstance(shape, tuple) and len(shape) == 2 else None
 
 
+def draw_certificate(certificate: Certificate, axes: Axes | None = None) -> Axes:
+    """Draw the bound of a certificate over the number of demonstrations, or rollouts, with what it consists of.
+
+    Where the bound is about the expert, the demonstrations are counted, else the rollouts. What is not known yet is a
+    forecast, as `Certificate.needed` makes it.
+
+    Parameters
+    ----------
+    certificate
+        Of any policy.
+    axes
+        To draw on, by default new ones.
+    """
+    said = certificate.strongest
+    of_expert = said.about == "expert"
+    now = said.n_demonstrations if of_expert else certificate.n_rollouts
+    if now is None:
+        raise ValueError("certificate must rest on rollouts or demonstrations to be drawn over their number")
+    times = np.geomspace(1 / now, _TIMES, _N_OVER)
+    bounds = np.array([certificate.forecast(*((each, 1.0) if of_expert else (1.0, each))) for each in times])
+    grows = "demonstrations" if of_expert else "rollouts"
+    steady = {reason: part for reason, part in said.parts.items() if reason != grows}
+    axes = _new_axes() if axes is None else axes
+    level = said.found
+    axes.fill_between(now * times, min(level, 0.0), level, alpha=0.5, label="distance found")
+    for reason, part in steady.items():
+        if part > 0:
+            axes.fill_between(now * times, level, level + part, alpha=0.5, label=f"+ {reason}")
+            level += part
+    axes.fill_between(now * times, level, np.maximum(bounds, level), alpha=0.5, label=f"+ {grows}")
+    axes.plot(now * times, bounds, color="black", label="at most")
+    axes.plot([now], [said.bound], "o", color="black", label=f"now, {now:,} {grows}")
+    if certificate.random_distance is not None:
+        axes.axhline(certificate.random_distance, color="grey", linestyle="--", label="random play")
+    axes.set_xscale("log")
+    axes.set_xlabel(f"number of {grows}")
+    axes.set_ylabel(f"cost distance to the {said.about}")
+    axes.set_title(f"probability {1 - certificate.delta:g}")
+    axes.legend(fontsize="small")
+    return axes
+
+
 def draw_cost(cost: RecoveredCost, policy: Any, task: Task, axes: Axes | None = None) -> Axes:
     """Draw a recovered cost over the states of a simulator that have two dimensions, where the policy acts.
 
@@ -167,13 +212,25 @@ def _demonstrated(task: Task) -> FloatArray:
     return np.asarray(states_of(task.demonstrations.acted_on), dtype=np.float64)
 
 
+def save_figure(axes: Axes, path: str | Path) -> None:
+    """Write the figure that ``axes`` are on as a PNG file."""
+    from matplotlib.figure import Figure
+
+    figure = axes.figure
+    assert isinstance(figure, Figure)
+    figure.savefig(path, format="png")
+
+
+def _new_axes() -> Axes:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(6, 5), layout="constrained").add_subplot()
+
+
 def _draw_over_states(
     values: FloatArray, extent: _Edges, task: Task, axes: Axes | None, label: str, colours: str
 ) -> Axes:
-    if axes is None:
-        from matplotlib.figure import Figure
-
-        axes = Figure(figsize=(6, 5), layout="constrained").add_subplot()
+    axes = _new_axes() if axes is None else axes
     image = axes.imshow(values, origin="lower", extent=extent, aspect="auto", cmap=colours)
     axes.figure.colorbar(image, ax=axes, label=label)
     shown, offsets = _demonstrated(task), task.demonstrations.offsets

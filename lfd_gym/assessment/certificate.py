@@ -165,6 +165,10 @@ class Certificate:
         compared = self.largest_distance if self.random_distance is None else self.random_distance
         return statement.bound >= compared
 
+    def forecast(self, demonstrations: float, rollouts: float) -> float:
+        """Return the strongest bound with so many times as many of both, as if what comes were like what there is."""
+        return self._forecasts[self.about](demonstrations, rollouts)
+
     def needed(self, bound: float) -> Needed:
         """Say how many demonstrations and rollouts, in all, would bring the strongest bound to ``bound``.
 
@@ -176,15 +180,15 @@ class Certificate:
         >>> import gymnasium as gym, numpy as np, lfd_gym as lfd
         >>> env = gym.make("lfd_gym/StochasticGridworld-v0", size=4)
         >>> expert = lfd.FiniteMDP.from_env(env, 0.9).optimal_policy(env.unwrapped.cost_features[:, 0])
-        >>> task = lfd.Task(env, lfd.collect(env, expert, 20, 100, np.random.default_rng(0)), discount=0.9)
+        >>> task = lfd.Task(env, lfd.collect(env, expert, 50, 100, np.random.default_rng(0)), discount=0.9)
         >>> certificate = lfd.certify(expert, task)
-        >>> bool(certificate.needed(0.02).demonstrations > certificate.needed(0.05).demonstrations > 20)
+        >>> bool(certificate.needed(0.05).demonstrations > certificate.needed(0.1).demonstrations > 50)
         True
         """
-        now, forecast = self.strongest, self._forecasts[self.about]
+        now, forecast = self.strongest, self.forecast
         least = forecast(_VERY_MANY, _VERY_MANY)
         if least > bound:
-            why = f"the policy was found to be {now.found:.3g} away, so it must itself become better"
+            why = f"the policy was found to be {now.found:.3g} away, it must itself become better"
             if now.parts.get("truncation", 0.0) > bound - now.found > 0:
                 why = f"what was cut off adds {now.parts['truncation']:.3g}: longer ones are needed, not more"
             return Needed(bound, reason=why)

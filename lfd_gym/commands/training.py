@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
@@ -17,12 +17,27 @@ from lfd_gym.assessment.evaluation import Evaluation, evaluate
 from lfd_gym.baselines import make_learner
 from lfd_gym.commands.demonstrations import parse_kwargs, read_demonstrations
 from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.envs.named import check_named_environment, import_modules
 from lfd_gym.files import replacing_file
-from lfd_gym.learning import learn
+from lfd_gym.learning import best_learner, learn
 from lfd_gym.policies.files import load_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.task import Task
-from lfd_gym.training.run_folder import RunLog, read_config, read_policy, read_resources, write_run
+from lfd_gym.training.run_folder import (
+    RunLog,
+    check_run_target,
+    read_config,
+    read_policy,
+    read_resources,
+    write_run,
+)
+
+#: The flag ``--import``, which is no name in Python.
+Imports = Annotated[tuple[str, ...], tyro.conf.arg(name="import")]
+
+
+#: Beside the seed of a command: what rollouts that judge a policy are drawn from, and no learner.
+FRESH = 19
 
 
 @dataclass(frozen=True)
@@ -53,14 +68,16 @@ class Train:
     settings: tuple[str, ...] = ()
     """Settings of the learner as NAME=JSON, e.g. learning_rate=0.01."""
     force: bool = False
-    """Replace what is there."""
+    """Replace the folder of an earlier run; anything else is left alone."""
+    imports: Imports = ()
+    """Modules of yours that the environment comes from; what demonstrations name is not imported."""
 
     def run(self) -> None:
         """Learn, evaluate, write."""
-        if self.out.exists() and not self.force:
-            raise FileExistsError(f"{self.out} exists already; --force replaces it")
+        check_run_target(self.out, self.force)  # before hours are spent on what could not be written
+        import_modules(self.imports)
         demonstrations = read_demonstrations(self.demonstrations, self.env, self.env_kwargs)
-        named = self if self.env is not None else replace(self, **_environment_of(demonstrations))
+        named = self if self.env is not None else replace(self, **_environment_of(demonstrations, self.imports))
         named._learn(named.env or "", demonstrations)
 
     def _learn(self, env_id: str, demonstrations: Demonstrations) -> None:
@@ -68,23 +85,25 @@ class Train:
         settings = parse_kwargs(self.settings)
         if settings and self.learner is None:
             raise ValueError("--settings are those of a learner: --learner must be given")
-        learner = None if self.learner is None else make_learner(self.learner, **settings)
         task = make_task(env_id, self.env_kwargs, self.discount, self.cost_features, demonstrations)
+        name, why = (self.learner, "") if self.learner is not None else best_learner(task)
+        if name == "grid":  # a policy that looks ahead with the simulator could not be written
+            settings = {"savable": True, **settings}
+        learner = make_learner(name, **settings)
         log.write(f"{env_id}: {demonstrations}")
         result = learn(task, learner, rng=np.random.default_rng(self.seed), budget=self.budget)
-        why = f" ({result.reason})" if result.reason else ""
+        why = f" ({why})" if why else ""
         log.write(f"{result.learner}{why} learned in {result.resources.wall_seconds:.2f} s")
         metrics: dict[str, Any] = {"resources": result.resources.to_dict(), "facts": dict(result.facts)}
+        rng = np.random.default_rng([self.seed, FRESH])
+        evaluation = evaluate(result.policy, task, rng=rng, resources=result.resources)
+        metrics["evaluation"] = evaluation.to_dict()
+        log.write(str(evaluation))
         certificate = None
-        if task.access == "model":
-            evaluation = evaluate(result.policy, task, resources=result.resources)
-            metrics["evaluation"] = evaluation.to_dict()
-            found = certify(result.policy, task, delta=self.delta)
+        if task.costs is not None:
+            found = certify(result.policy, task, delta=self.delta, rng=rng)
             certificate = found.to_dict()
-            log.write(str(evaluation))
             log.write(str(found))
-        else:
-            log.write("no evaluation and no certificate: they need a tabular environment")
         write_run(
             self.out,
             config={**self._config(), "learner": self.learner or result.learner},
@@ -102,20 +121,21 @@ class Train:
         return {name: str(value) if isinstance(value, Path) else value for name, value in config.items()}
 
 
-def _environment_of(demonstrations: Demonstrations) -> dict[str, Any]:
+def _environment_of(demonstrations: Demonstrations, imports: Sequence[str]) -> dict[str, Any]:
     """Return the environment that the demonstrations name, as arguments of `Train`."""
     source = demonstrations.provenance
     if source.env_id is None:
         raise ValueError("--env must be given: the demonstrations do not say their environment")
-    if ":" in source.env_id:  # would import a module because a file says so
-        raise ValueError(f"--env must be given: the demonstrations name a module to import, {source.env_id}")
+    check_named_environment(
+        "--env must be given: the file of demonstrations", source.env_id, source.env_kwargs, imports
+    )
     kwargs = tuple(f"{name}={json.dumps(value)}" for name, value in source.env_kwargs.items())
     return {"env": source.env_id, "env_kwargs": kwargs}
 
 
 @dataclass(frozen=True)
 class Evaluate:
-    """Evaluate the policy of a run folder, or a saved policy, exactly on a tabular environment."""
+    """Evaluate the policy of a run folder, or a saved policy: exactly on a tabular environment, else by episodes."""
 
     source: tyro.conf.Positional[Path]
     """The folder that `lfd-gym train` wrote, or a policy file (.npz); with a file, --env is needed."""
@@ -127,15 +147,24 @@ class Evaluate:
     """As for train; those of the run if not given."""
     env_kwargs: tuple[str, ...] = ()
     """Arguments of the environment as NAME=JSON; those of the run if not given."""
+    demonstrations: str | None = None
+    """To compare with; those of the run if not given."""
     deterministic: bool = False
     """Take the most probable action instead of drawing one."""
+    rollouts: int | None = None
+    """How many episodes, where the model is not known."""
+    seed: int = 0
+    """Of the episodes."""
     out: Path | None = None
     """Where to write the evaluation as JSON; it is printed as a table in any case."""
     force: bool = False
     """Replace what is there."""
+    imports: Imports = ()
+    """Modules of yours that the environment comes from; what the folder of a run names is not imported."""
 
     def run(self) -> None:
         """Evaluate, print, write."""
+        import_modules(self.imports)
         evaluation = self.evaluation()
         print(evaluation)
         if self.out is not None:
@@ -157,14 +186,34 @@ class Evaluate:
         if env_id is None:
             raise ValueError("--env must be given to evaluate a policy file: the file does not say its environment")
         kwargs = self.env_kwargs or config.get("env_kwargs", ())
+        check_run_environment(self.source, self.env, self.env_kwargs, config, self.imports)
         discount = self.discount if self.discount is not None else config.get("discount", 0.9)
         costs = self.cost_features or config.get("cost_features")
-        task = make_task(env_id, kwargs, discount, None if costs is None else Path(costs))
-        if task.access != "model":
-            raise ValueError(
-                f"{env_id} is not tabular: use lfd_gym.evaluate with a generative model and a cost function"
-            )
-        return evaluate(policy, task, deterministic=self.deterministic, resources=resources)
+        place = self.demonstrations or config.get("demonstrations")
+        shown = None if place is None else read_demonstrations(place, env_id, kwargs)
+        task = make_task(env_id, kwargs, discount, None if costs is None else Path(costs), shown)
+        if task.costs is None:
+            raise ValueError(f"--demonstrations must be given: {env_id} has no costs of its own")
+        return evaluate(
+            policy,
+            task,
+            deterministic=self.deterministic,
+            resources=resources,
+            rng=np.random.default_rng([self.seed, FRESH]),
+            n_rollouts=self.rollouts,
+        )
+
+
+def check_run_environment(
+    source: Path, env: str | None, env_kwargs: Sequence[str], config: Mapping[str, Any], imports: Sequence[str]
+) -> None:
+    """Refuse what the folder of a run says of its environment if that would import code; the user's words may."""
+    words = () if env_kwargs else config.get("env_kwargs", ())
+    if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
+        raise ValueError(f"{source / 'config.json'} must have env_kwargs as NAME=JSON words, got {words!r}")
+    named = None if env is not None else config.get("env")
+    if named is not None or words:
+        check_named_environment(str(source / "config.json"), named, parse_kwargs(words), imports)
 
 
 def make_task(
