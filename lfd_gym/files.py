@@ -1,7 +1,8 @@
 """Files and folders of which a reader sees the old content or the new, never a part of the new.
 
 The content goes to a hidden name beside the target, is flushed to disk, and takes the target's name in one step. What
-a killed writer leaves behind is the hidden name, which ends in ``.unfinished``.
+a killed writer leaves behind is the hidden name, which ends in ``.unfinished`` and says whose it was: the next writer
+of the same target on the same machine removes it.
 
 Files are read with suspicion: nothing in them can run, what they would take in memory is known before it is taken, and
 whatever is wrong with one becomes a `FileContentError` that names it.
@@ -9,11 +10,15 @@ whatever is wrong with one becomes a `FileContentError` that names it.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
+import platform
+import re
 import shutil
+import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -25,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _DESCRIPTION = "description"
+_SUFFIX = ".unfinished"
 #: What the arrays of a file may take, unless the file itself is so large that this is no surprise. Zeros shrink to a
 #: thousandth of their size, real data hardly ever to a hundredth.
 MAX_BYTES = 2**30
@@ -66,7 +72,8 @@ def replacing_file(target: str | Path, overwrite: bool = False) -> Iterator[Path
     """
     path = Path(target)
     _check_target(path, overwrite)
-    descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent)
+    _remove_leftovers(path)
+    descriptor, name = tempfile.mkstemp(prefix=_prefix(path), suffix=_SUFFIX, dir=path.parent)
     os.close(descriptor)
     unfinished = Path(name)
     try:
@@ -89,7 +96,8 @@ def replacing_folder(target: str | Path, overwrite: bool = False) -> Iterator[Pa
     """
     path = Path(target)
     _check_target(path, overwrite)
-    holder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".unfinished", dir=path.parent))
+    _remove_leftovers(path)
+    holder = Path(tempfile.mkdtemp(prefix=_prefix(path), suffix=_SUFFIX, dir=path.parent))
     try:
         yield holder / "new"
         for file in (holder / "new").rglob("*"):
@@ -105,6 +113,24 @@ def replacing_folder(target: str | Path, overwrite: bool = False) -> Iterator[Pa
             raise
     finally:
         shutil.rmtree(holder, ignore_errors=True)
+
+
+def append_line(path: str | Path, line: str) -> None:
+    """Append a line to a file, all of it or nothing, and flush it to disk."""
+    content = line.encode() + b"\n"
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+    try:
+        before = os.fstat(descriptor).st_size
+        try:
+            written = os.write(descriptor, content)
+        except OSError as error:
+            raise OSError(error.errno, f"cannot write to {path}: {error.strerror}") from error
+        if written != len(content):  # the disk is full: what was written would join the next line
+            os.ftruncate(descriptor, before)
+            raise OSError(errno.ENOSPC, f"cannot write to {path}: only {written} of {len(content)} bytes found room")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_arrays(
@@ -191,6 +217,37 @@ def _check_target(path: Path, overwrite: bool) -> None:
         raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
     if path.exists() and not overwrite:
         raise FileExistsError(f"{path} exists already; overwriting it has to be asked for")
+
+
+def _prefix(path: Path) -> str:
+    """Name the target, the machine and the process."""
+    return f".{path.name}.{platform.node()}-{os.getpid()}."
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Remove what dead processes of this machine left when they were writing ``path``."""
+    pattern = re.compile(re.escape(f".{path.name}.{platform.node()}-") + r"(\d+)\.[^.]*" + re.escape(_SUFFIX))
+    for leftover in path.parent.iterdir():
+        found = pattern.fullmatch(leftover.name)
+        if found is None or _is_alive(int(found[1])):
+            continue
+        if leftover.is_dir():
+            if not (leftover / "old").exists():  # else it holds the only copy of what was there before
+                shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            leftover.unlink(missing_ok=True)
+
+
+def _is_alive(process: int) -> bool:
+    if sys.platform == "win32":  # there, asking by a signal would end it
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
 
 
 def _flush(path: Path) -> None:

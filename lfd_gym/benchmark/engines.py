@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import concurrent.futures as cf
 import logging
+import os
 import signal
 import tempfile
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -21,6 +24,8 @@ Item = TypeVar("Item")
 
 #: Workers share the machine: one thread each.
 SINGLE_THREADED = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+#: How often a worker looks whether its parent is still there.
+_SECONDS_BETWEEN_LOOKS = 0.5
 
 
 @dataclass(frozen=True)
@@ -98,7 +103,10 @@ def _run_pool(
         pool = ProcessPoolExecutor(max_workers=n_workers, env=SINGLE_THREADED)
         completed = False
         try:
-            indices = {pool.submit(_noted, function, item, time_limit, notes / str(i)): i for i, item in items.items()}
+            indices = {
+                pool.submit(_noted, function, item, time_limit, notes / str(i), os.getpid()): i
+                for i, item in items.items()
+            }
             for future in cf.as_completed(indices):
                 if future.exception() is not None:
                     break
@@ -116,14 +124,27 @@ def _run_pool(
                 yield index, None
 
 
-def _noted(function: Callable[[Item], Any], item: Item, time_limit: float, note: Path) -> Outcome:
+def _noted(function: Callable[[Item], Any], item: Item, time_limit: float, note: Path, parent: int) -> Outcome:
     """Run an item in a worker, with a note of when it began for as long as it lasts."""
+    _end_with(parent)
     beginning = note.with_suffix(".new")
     beginning.write_text(str(time.time()))
     beginning.rename(note)
     outcome = _timed(function, item, time_limit)
     note.unlink()
     return outcome
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process soon after its ``parent`` has gone, however that ended: nobody would take what it finds."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_SECONDS_BETWEEN_LOOKS)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True, name="watches the parent").start()
 
 
 class RayEngine:

@@ -40,9 +40,12 @@ _MAPS_NOTE = (
 )
 
 
-def write_report(folder: str | Path) -> Path:
-    """Write ``report.html`` and ``figures/`` into the folder of a benchmark run, and return the page's path."""
-    results = ResultsFolder.open(folder)
+def write_report(folder: str | Path, imported: Sequence[str] = ()) -> Path:
+    """Write ``report.html`` and ``figures/`` into the folder of a benchmark run, and return the page's path.
+
+    ``imported`` names modules that the environments of the run may come from, beside Gymnasium and this package.
+    """
+    results = ResultsFolder.open(folder, imported)
     rows = results.rows()
     succeeded = [row for row in rows if row["status"] == "ok"]
     if not succeeded:
@@ -76,12 +79,13 @@ def _head(results: ResultsFolder, rows: Sequence[Row]) -> str:
     links = [("summary", "Summary"), ("all", "All environments")]
     links += [(f"env-{e.label}", e.label) for e in results.spec.environments]
     links += [("failures", "Failures"), ("again", "Run it again")]
-    items = "".join(f'<li><a href="#{anchor}">{html.escape(text)}</a></li>' for anchor, text in links)
+    items = "".join(f'<li><a href="#{html.escape(anchor)}">{html.escape(text)}</a></li>' for anchor, text in links)
     return (
         f"<h1>Learning from demonstrations: benchmark report</h1>"
         f'<p class="lead">{done} of {total} runs: {len(results.spec.learners)} learners on '
-        f"{_list(e.label for e in results.spec.environments)} with {_list(results.spec.n_demonstrations)} "
-        f"demonstrations, seeds {_list(results.spec.seeds)}.</p><nav><ul>{items}</ul></nav>"
+        f"{html.escape(_list(e.label for e in results.spec.environments))} with "
+        f"{html.escape(_list(results.spec.n_demonstrations))} demonstrations, seeds "
+        f"{html.escape(_list(results.spec.seeds))}.</p><nav><ul>{items}</ul></nav>"
     )
 
 
@@ -217,7 +221,7 @@ def _image(png: bytes) -> str:
 
 
 def _section(title: str, content: str, anchor: str) -> str:
-    return f'<section id="{anchor}"><h2>{html.escape(title)}</h2>{content}</section>'
+    return f'<section id="{html.escape(anchor)}"><h2>{html.escape(title)}</h2>{content}</section>'
 
 
 def _page(body: str) -> str:

@@ -8,13 +8,12 @@ row cut short by a kill is recognised by its missing end and dropped when the ru
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lfd_gym.benchmark.spec import BenchmarkSpec
-from lfd_gym.files import replacing_file
+from lfd_gym.files import FileContentError, append_line, refusing, replacing_file
 from lfd_gym.policies.files import load_policy, save_policy
 from lfd_gym.policies.policy import Policy
 
@@ -38,7 +37,7 @@ class ResultsFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         spec_file = self.path / "spec.json"
         if spec_file.exists():
-            known = BenchmarkSpec.from_file(spec_file)
+            known = BenchmarkSpec.from_file(spec_file, imported=None)
             if known != spec:
                 difference = "\n".join(spec_differences(known.to_dict(), spec.to_dict()))
                 raise ValueError(f"{self.path} holds the results of another benchmark; use a new folder.\n{difference}")
@@ -47,12 +46,12 @@ class ResultsFolder:
         self._drop_torn_row()
 
     @classmethod
-    def open(cls, path: str | Path) -> ResultsFolder:
-        """Open the folder of an earlier run."""
+    def open(cls, path: str | Path, imported: Sequence[str] = ()) -> ResultsFolder:
+        """Open the folder of an earlier run; ``imported`` as for `BenchmarkSpec.from_file`."""
         spec_file = Path(path) / "spec.json"
         if not spec_file.exists():
             raise ValueError(f"{path} is not the folder of a benchmark: it has no spec.json")
-        return cls(path, BenchmarkSpec.from_file(spec_file))
+        return cls(path, BenchmarkSpec.from_file(spec_file, imported))
 
     @property
     def results_file(self) -> Path:
@@ -63,8 +62,30 @@ class ResultsFolder:
         """Return the rows recorded so far, in the order of the spec's cells."""
         if not self.results_file.exists():
             return []
-        found = {row["cell"]: row for row in map(json.loads, self.results_file.read_text().splitlines())}
+        lines = self.results_file.read_text(encoding="utf-8").splitlines()
+        found = {row["cell"]: row for row in (self._row(k, line) for k, line in enumerate(lines, start=1))}
         return [found[cell.id] for cell in self.spec.cells() if cell.id in found]
+
+    def _row(self, number: int, line: str) -> Row:
+        """Return one row, or say where the file holds none."""
+        problem = "is no result; lfd-gym report --drop-torn leaves such lines out"
+        with refusing(f"{self.results_file}, line {number}", problem):
+            row = json.loads(line)
+            if not isinstance(row, dict) or not isinstance(row["cell"], str) or not isinstance(row["status"], str):
+                raise ValueError("it does not say its cell and its status")
+            return row
+
+    def drop_torn_rows(self) -> list[int]:
+        """Rewrite the file without the lines that are no results, and return their numbers."""
+        kept, dropped = [], []
+        for number, line in enumerate(self.results_file.read_text(encoding="utf-8").splitlines(), start=1):
+            try:
+                kept.append(self._row(number, line))
+            except FileContentError:
+                dropped.append(number)
+        if dropped:
+            self._rewrite(kept)
+        return dropped
 
     def policy(self, cell: str) -> Policy:
         """Return the policy found in a cell."""
@@ -76,13 +97,7 @@ class ResultsFolder:
             file = self._policy_file(row["cell"])
             file.parent.mkdir(exist_ok=True)
             save_policy(policy, file, overwrite=True)
-        line = json.dumps(row, allow_nan=False) + "\n"
-        descriptor = os.open(self.results_file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            os.write(descriptor, line.encode())
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        append_line(self.results_file, json.dumps(row, allow_nan=False))
 
     def forget_failures(self) -> None:
         """Drop the rows of failed cells, so that the next run tries them again."""
@@ -102,7 +117,7 @@ class ResultsFolder:
         if self.results_file.exists():
             content = self.results_file.read_bytes()
             if content and not content.endswith(b"\n"):
-                _write(self.results_file, content[: content.rfind(b"\n") + 1].decode())
+                _write(self.results_file, content[: content.rfind(b"\n") + 1].decode(errors="replace"))
 
 
 def _write(path: Path, text: str) -> None:

@@ -10,13 +10,16 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lfd_gym.envs.named import check_named_environment, check_named_learner
+from lfd_gym.files import refusing
 from lfd_gym.validation import discount_factor
 
 if sys.version_info >= (3, 11):
@@ -143,9 +146,9 @@ class BenchmarkSpec:
             keys = [getattr(value, "label", value) for value in values]
             if not keys:
                 raise ValueError(f"{axis} must not be empty")
-            repeated = [key for key in keys if keys.count(key) > 1]
-            if repeated:
-                raise ValueError(f"{axis} must be distinct, but {repeated[0]} occurs more than once")
+            repeated = next((key for key, count in Counter(keys).items() if count > 1), None)
+            if repeated is not None:
+                raise ValueError(f"{axis} must be distinct, but {repeated} occurs more than once")
         if min(self.n_demonstrations) < 1:
             raise ValueError(f"n_demonstrations must be at least 1, got {min(self.n_demonstrations)}")
         if min(self.seeds) < 0:
@@ -181,14 +184,27 @@ class BenchmarkSpec:
         return cls(**parts)
 
     @classmethod
-    def from_file(cls, path: str | Path) -> BenchmarkSpec:
-        """Read a spec from a TOML file (``[[environments]]``, ``[[learners]]`` and the rest) or a ``spec.json``."""
+    def from_file(cls, path: str | Path, imported: Sequence[str] | None = ()) -> BenchmarkSpec:
+        """Read a spec from a TOML file (``[[environments]]``, ``[[learners]]`` and the rest) or a ``spec.json``.
+
+        Parameters
+        ----------
+        path
+            The file.
+        imported
+            Modules that the environments and learners in it may come from, beside Gymnasium and this package; others
+            are refused. None if nothing is to be made of what is read.
+        """
         file = Path(path)
         reader = json if file.suffix == ".json" else tomllib
-        try:
-            return cls.from_dict(reader.loads(file.read_text(encoding="utf-8")))
-        except (json.JSONDecodeError, tomllib.TOMLDecodeError) as error:
-            raise ValueError(f"{file} is not a {file.suffix[1:].upper()} file: {error}") from None
+        with refusing(file, f"is not a {file.suffix[1:].upper()} file of a benchmark"):
+            spec = cls.from_dict(reader.loads(file.read_text(encoding="utf-8")))
+        if imported is not None:
+            for environment in spec.environments:
+                check_named_environment(str(file), environment.env_id, environment.kwargs, imported)
+            for learner in spec.learners:
+                check_named_learner(str(file), learner.name, imported)
+        return spec
 
 
 def _check_keys(where: str, data: Mapping[str, Any], part: Any) -> None:

@@ -209,6 +209,10 @@ class Demonstrations:
 
     __hash__ = None  # type: ignore[assignment]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by the columns, so that those of the copy are read-only too."""
+        return type(self), tuple(getattr(self, part.name) for part in fields(self))
+
     def __repr__(self) -> str:
         spaces = f"{self.observation_space} -> {'unknown actions' if self.actions is None else self.action_space}"
         return f"Demonstrations({len(self)} trajectories, {self.n_transitions} transitions, {spaces})"

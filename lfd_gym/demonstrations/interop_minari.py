@@ -18,6 +18,7 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
+from lfd_gym.demonstrations.hdf5_links import check_inside
 from lfd_gym.demonstrations.provenance import Provenance, identity
 from lfd_gym.files import replacing_folder
 from lfd_gym.spaces import array_space, to_array
@@ -97,8 +98,10 @@ def from_dataset(dataset: MinariDataset | str) -> Demonstrations:
     minari = _minari()
     if isinstance(dataset, str):
         _refuse_missing_spaces(dataset)
+        _refuse_other_files(dataset_path(dataset) / "data")
         dataset = minari.load_dataset(dataset, download=False)
     assert not isinstance(dataset, str)
+    _refuse_other_files(Path(dataset.storage.data_path))
     metadata = dataset.storage.metadata
     seen, done = dataset.observation_space, dataset.action_space
     episodes = [
@@ -204,6 +207,11 @@ def _refuse_missing_spaces(dataset_id: str) -> None:
     for key in ("observation_space", "action_space"):
         if key not in metadata:
             raise ValueError(f"the Minari dataset {dataset_id!r} does not say its {key}")
+
+
+def _refuse_other_files(folder: Path) -> None:
+    for file in sorted(folder.glob("*.hdf5")):
+        check_inside(file)
 
 
 def _own_metadata(dataset: Any, metadata: Mapping[str, Any]) -> tuple[int | None, Provenance]:

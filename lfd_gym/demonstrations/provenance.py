@@ -46,6 +46,10 @@ class Provenance:
             raise ValueError(f"env_kwargs must hold JSON values only, got {self.env_kwargs}: {error}") from None
         object.__setattr__(self, "env_kwargs", MappingProxyType(kwargs))
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by the parts: a read-only view of a mapping cannot be."""
+        return type(self), (self.env_id, dict(self.env_kwargs), self.seed, self.policy)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the parts as JSON values."""
         return {part.name: getattr(self, part.name) for part in fields(self)} | {"env_kwargs": dict(self.env_kwargs)}

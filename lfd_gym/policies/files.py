@@ -11,11 +11,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from lfd_gym.files import read_arrays, write_arrays
+from lfd_gym.files import read_arrays, refusing, write_arrays
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.policies.networks import NetworkPolicy
 from lfd_gym.policies.policy import Policy
-from lfd_gym.policies.tables import TablePolicy, UniformPolicy
+from lfd_gym.policies.tables import GreedyPolicy, TablePolicy, UniformPolicy
 from lfd_gym.policies.tiles import TilePolicy
 from lfd_gym.spaces import space_from_data, space_to_data
 
@@ -24,6 +24,7 @@ _SPACES = ("observation", "outer_observation", "action")
 
 #: Kind → its class, or where to find it once it is needed.
 KINDS: dict[str, type[Policy] | str] = {
+    "greedy": GreedyPolicy,
     "grid": "lfd_gym.grids.policies:GridPolicy",
     "mixture": "lfd_gym.policies.mixtures:MixturePolicy",
     "network": NetworkPolicy,
@@ -61,16 +62,19 @@ def save_policy(policy: PolicyLike, path: str | Path, overwrite: bool = False) -
     write_arrays(path, {"format": FORMAT, **data}, arrays, overwrite)
 
 
-def load_policy(path: str | Path) -> Policy:
-    """Read what `save_policy` wrote: the same probabilities, and ``predict`` goes on drawing where it was."""
-    data, arrays = read_arrays(path, FORMAT, "a policy saved by lfd_gym.save_policy")
-    try:
+def load_policy(path: str | Path, max_bytes: int | None = None) -> Policy:
+    """Read what `save_policy` wrote: the same probabilities, and ``predict`` goes on drawing where it was.
+
+    Parameters
+    ----------
+    path
+        The file; a `lfd_gym.files.FileContentError` says what is wrong with it.
+    max_bytes
+        What its arrays may take in memory; by default 1 GiB, or a hundred times the size of the file if that is more.
+    """
+    data, arrays = read_arrays(path, FORMAT, "a policy saved by lfd_gym.save_policy", max_bytes)
+    with refusing(path, "does not hold the policy that it describes"):
         return policy_from_data(data, arrays)
-    except ImportError:
-        raise
-    except Exception as error:  # a file that was tampered with can be wrong in any way
-        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
-        raise ValueError(f"{path} does not hold the policy that it describes: {reason}") from error
 
 
 def policy_to_data(policy: Policy) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -26,6 +26,11 @@ class LinearProgramError(RuntimeError):
     def __init__(self, status: str, message: str) -> None:
         super().__init__(f"the linear program ended with status {status!r}: {message}")
         self.status = status
+        self._message = message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by both arguments: exceptions do so by their text alone."""
+        return type(self), (self.status, self._message)
 
 
 @dataclass(frozen=True)

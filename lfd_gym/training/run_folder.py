@@ -13,6 +13,7 @@ The folder appears in one step, complete.
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,8 @@ from lfd_gym.policies.files import load_policy, save_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.resources import Resources, machine, versions
 from lfd_gym.validation import FloatArray
+
+_FILES = frozenset({"config.json", "policy.npz", "weights.json", "certificate.json", "metrics.json", "log.txt"})
 
 
 @dataclass
@@ -39,6 +42,39 @@ class RunLog:
         print(line)
 
 
+def check_run_target(folder: Path, overwrite: bool) -> None:
+    """Refuse a folder that cannot be written, or that holds anything but an earlier run.
+
+    Parameters
+    ----------
+    folder
+        Where a run is to be written.
+    overwrite
+        Whether it may take the place of an earlier run.
+    """
+    if not folder.parent.is_dir():
+        raise FileNotFoundError(f"cannot write {folder}: the folder {folder.parent} does not exist")
+    if folder.is_symlink() or folder.exists():
+        if not overwrite:
+            raise FileExistsError(f"{folder} exists already; --force replaces it")
+        _check_own(folder)
+    try:
+        Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent)).rmdir()
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write {folder}: {error.strerror}") from error
+
+
+def _check_own(folder: Path) -> None:
+    """Refuse to replace what `write_run` did not write."""
+    if folder.is_symlink() or not folder.is_dir():
+        raise FileExistsError(f"{folder} is not the folder of a training run, and is not replaced")
+    strange = sorted(path.name for path in folder.iterdir() if path.name not in _FILES or not path.is_file())
+    if strange:
+        raise FileExistsError(f"{folder} holds {strange[0]}, which no training run wrote, and is not replaced")
+    if any(folder.iterdir()) and not {"machine", "versions"} <= set(read_config(folder)):
+        raise FileExistsError(f"{folder / 'config.json'} is not that of a training run, and is not replaced")
+
+
 def write_run(
     folder: Path,
     *,
@@ -51,6 +87,7 @@ def write_run(
     overwrite: bool,
 ) -> None:
     """Write the folder of a run."""
+    check_run_target(folder, overwrite)
     with replacing_folder(folder, overwrite) as unfinished:
         unfinished.mkdir()
         save_policy(policy, unfinished / "policy.npz")

@@ -59,7 +59,7 @@ def test_the_environment_is_that_of_the_demonstrations(demonstrations, tmp_path)
     with pytest.raises(ValueError, match="--env must be given: the demonstrations do not say"):
         Train(demonstrations=str(tmp_path / "anonymous.npz"), out=tmp_path / "other").run()
     anonymous.with_provenance(env_id="antigravity:Fly-v0").save(tmp_path / "importing.npz")
-    with pytest.raises(ValueError, match="name a module to import, antigravity:Fly-v0"):
+    with pytest.raises(ValueError, match="names a module to import, antigravity:Fly-v0"):
         Train(demonstrations=str(tmp_path / "importing.npz"), out=tmp_path / "other").run()
     assert "antigravity" not in sys.modules
 
