@@ -6,10 +6,10 @@ what was seen and done: no reward is ever read.
 
 1. Random play tells the scales of observations, and what not having learned looks like.
 2. The demonstrated actions are cloned, if they are known.
-3. The game: see `lfd_gym.baselines.neural.game` for the cost player, `…neural.players` for the policy player. Off-policy
-   algorithms replay what was paid by the current w; on-policy ones get it as a reward. With PPO this is the method of
-   Ho, Gupta & Ermon (2016): feature expectation matching (FEM) over the ball, game-theoretic apprenticeship learning
-   (GTAL) over the simplex.
+3. The game: see `lfd_gym.baselines.neural.game` for the cost player, `…neural.players` for the policy player.
+   Off-policy algorithms replay what was paid by the current w; on-policy ones get it as a reward. With PPO this is the
+   method of Ho, Gupta & Ermon (2016): feature expectation matching (FEM) over the ball, game-theoretic apprenticeship
+   learning (GTAL) over the simplex.
 4. The policies on the way, the cloned one among them, are judged by episodes that begin alike. Cloning is kept unless
    another is nearer by more than a standard error, and what is kept is measured once more, by fresh episodes.
 """
@@ -23,6 +23,7 @@ from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.neural.fitting import neural_task_problem
@@ -136,7 +137,7 @@ class PrimalDualRl(Learner):
                 f"got {self.algorithm!r}"
             )
         _check_actions(found.__name__, actions, _ACTIONS.get(found.__name__, tuple(_ANY_ACTIONS)))
-        return found  # type: ignore[no-any-return]
+        return found
 
 
 _ANY_ACTIONS = (gym.spaces.Box, gym.spaces.Discrete, gym.spaces.MultiDiscrete, gym.spaces.MultiBinary)
@@ -200,7 +201,7 @@ class _Match:
             "snapshot": chosen,
             "n_snapshots": len(duel.snapshots) + 1,
             "n_rollouts": len(fresh.paid),
-            "n_updates": int(self.model._n_updates),  # type: ignore[attr-defined]
+            "n_updates": int(self.model._n_updates),
         }
         self._warn(facts)
         used = Resources(env_steps=self.game.n_steps + self.judge.n_steps)
@@ -374,8 +375,11 @@ def _demonstrated_steps(task: Task, scaling: Scaling | None, game: Game, device:
         actions = (2 * (actions - low) / (high - low) - 1).astype(np.float32)
     dones = np.zeros((len(before), 1), dtype=np.float32)
     dones[demonstrations.offsets[1:][demonstrations.terminated & (demonstrations.lengths > 0)] - 1] = 1.0
-    tensors = (th.as_tensor(np.array(part), device=device) for part in (seen[0], actions, seen[1], dones))
-    return DemonstratedSteps(*tensors, rows=game.rows)
+
+    def tensor(part: NDArray[Any]) -> th.Tensor:
+        return th.as_tensor(np.array(part), device=device)
+
+    return DemonstratedSteps(tensor(seen[0]), tensor(actions), tensor(seen[1]), tensor(dones), game.rows)
 
 
 def _clone_by_likelihood(policy: Any, task: Task, steps: DemonstratedSteps, settings: PrimalDualRl) -> None:

@@ -6,10 +6,10 @@ episodes; policies take their best actions. Nothing is given but the environment
 0.99, and all settings are the default ones. ``--every 20`` shows every 20th pair only, which then stands for those that
 follow it.
 
-Settings were chosen with seeds 0 to 2; the default seeds are others. Each finished cell is a line of the file of results,
-and a cell that is there is not run again: results of other code or budgets belong into another file. Processor time is
-that of learning; ``--speed`` says how many updates a second this machine does at the moment, ours and those of
-Stable-Baselines3's own SAC with networks of the same sizes.
+Settings were chosen with seeds 0 to 2; the default seeds are others. Each finished cell is a line of the file of
+results, and a cell that is there is not run again: results of other code or budgets belong into another file.
+Processor time is that of learning; ``--speed`` says how many updates a second this machine does at the moment, ours and
+those of Stable-Baselines3's own SAC with networks of the same sizes.
 
     OMP_NUM_THREADS=1 python benchmarks/neural.py
     python benchmarks/neural.py --tasks CartPole-v1 --demonstrations 1 4 10 --every 20 --learners primal_dual_rl
@@ -221,7 +221,9 @@ def updates_per_second(n_updates: int = 400) -> dict[str, float]:
     seen, done = (torch.as_tensor(np.array(part)) for part in (demos.acted_on, demos.actions))
     steps = DemonstratedSteps(seen, done / 2, seen, torch.zeros(len(seen), 1), game.rows)
     settings: dict[str, Any] = {"learning_starts": 900, "batch_size": 128, "device": "cpu", "gradient_steps": 1}
-    ours = CloningActorCritic(envs, steps, [128, 128], 0, learning_rate=5e-4, train_freq=1, buffer_size=1000, **settings)
+    ours = CloningActorCritic(
+        envs, steps, [128, 128], 0, learning_rate=5e-4, train_freq=1, buffer_size=1000, **settings
+    )
     stock = SAC("MlpPolicy", gym.make("Pendulum-v1"), policy_kwargs={"net_arch": [128, 128]}, **settings)
     found = {}
     for name, model in (("primal_dual_rl", ours), ("SAC", stock)):

@@ -237,17 +237,10 @@ class Task:
         if not is_environment(self.env) or unbounded or not data.n_transitions:
             return FourierCosts.from_demonstrations(data, actions=with_actions, angles=self._angles)
         played = collect(self.env, UniformPolicy(self.action_space), _N_RANDOM, _RANDOM_STEPS, rng)
-        sources = (data, played)
-        chosen = [rng.integers(source.n_transitions, size=_N_SAMPLES) for source in sources]
-        seen, done = (
-            np.concatenate([getattr(source, part)[which] for source, which in zip(sources, chosen, strict=True)])
-            if part == "acted_on" or with_actions
-            else None
-            for part in ("acted_on", "actions")
-        )
+        chosen = [(source, rng.integers(source.n_transitions, size=_N_SAMPLES)) for source in (data, played)]
         return FourierCosts.from_samples(
-            seen,
-            done,
+            np.concatenate([source.acted_on[which] for source, which in chosen]),
+            np.concatenate([np.asarray(source.actions)[which] for source, which in chosen]) if with_actions else None,
             self.observation_space,
             self.action_space,
             chosen_from_demonstrations=True,

@@ -48,7 +48,7 @@ class Duel(BaseCallback):
     def _on_rollout_start(self) -> None:
         # Algorithms that do not average by themselves have their whole policy averaged, after every round of updates.
         averaged = getattr(self.model, "averaged", None)
-        updates: int = self.model._n_updates  # type: ignore[attr-defined]
+        updates: int = self.model._n_updates
         if averaged is not None and updates > self._n_updates:
             averaging(self.model.policy, averaged, updates - self._n_updates)
         self._n_updates = updates

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import gymnasium as gym
 import numpy as np
@@ -136,7 +136,7 @@ def training_envs(task: Task, n_envs: int, rng: np.random.Generator) -> VecEnv:
     """Return environments to learn in: a `VecEnv` as it is, else copies; where none can be made, the environment."""
     seed = int(rng.integers(2**31 - n_envs))
     if is_stable_baselines_vector(task.env):
-        venv: VecEnv = task.env
+        venv: VecEnv = cast(VecEnv, task.env)
     elif copyable(task):
         spec = copy.deepcopy(known_spec(task.env))
         assert spec is not None

@@ -140,7 +140,7 @@ class Game:
         """The mean of all answers: the cost player's part of the equilibrium."""
         if not self._n_answers:
             return self.weights.astype(np.float64)
-        return self.costs.weights.project(self._total / self._n_answers)
+        return np.asarray(self.costs.weights.project(self._total / self._n_answers))
 
 
 def demonstrated_rows(task: Task) -> NDArray[np.float32]:

@@ -96,7 +96,9 @@ class _Heard:
         self.n_steps = 0
         self._seen: list[NDArray[Any]] = []
 
-    def step(self, who: IntArray, t: int, observations: NDArray[Any], actions: NDArray[Any], rewards: Any) -> None:
+    def step(
+        self, who: IntArray, t: int, observations: NDArray[Any], actions: NDArray[Any], rewards: Any = None
+    ) -> None:
         """Pay for one step."""
         rows = self._costs.rows(observations, actions if self._costs.uses_actions else None)
         self._sums.add(rows, who)
@@ -106,7 +108,9 @@ class _Heard:
         self.n_steps += len(who)
         self._seen.append(observations)
 
-    def end(self, who: IntArray, length: int, observations: Any, terminated: Any = False, truncated: Any = False) -> None:
+    def end(
+        self, who: IntArray, length: int, observations: Any, terminated: Any = False, truncated: Any = False
+    ) -> None:
         """Finish episodes."""
         for k, ended in zip(who, np.broadcast_to(terminated, who.shape), strict=True):
             self.paid[k] = self._sums.finished(int(k), bool(ended))

@@ -218,7 +218,8 @@ class DiscreteNetworks(Networks):
     def next_values(self, observations: th.Tensor) -> th.Tensor:
         """Return expected values, nothing drawn."""
         shares = self.logits(self.actor, observations).softmax(1)
-        return (shares * self.critic_target(self.features(observations)).amin(0)).sum(1, keepdim=True)
+        smaller: th.Tensor = self.critic_target(self.features(observations)).amin(0)
+        return (shares * smaller).sum(1, keepdim=True)
 
     def values_of(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return the critics' values of the actions taken."""

@@ -134,7 +134,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
             drawn = np.array([self.action_space.sample() for _ in range(n_envs)])
             return drawn, self.policy.scale_action(drawn) if isinstance(self.action_space, gym.spaces.Box) else drawn
         with th.no_grad():
-            seen, _ = self.policy.obs_to_tensor(self._last_obs)  # type: ignore[arg-type]
+            seen: Any = self.policy.obs_to_tensor(self._last_obs)[0]  # type: ignore[arg-type]
             kept = self.policy.action_of(self.policy.actor, seen, greedy=False).cpu().numpy()
             best = self.policy.action_of(self.policy.averaged, seen, greedy=True).cpu().numpy()
         measured = self.envs.measured.reshape(-1, *(1,) * (kept.ndim - 1))
@@ -158,9 +158,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
             values = networks.values_of(batch.observations, batch.actions)
             _step(self.critic_optimizer, 2 * ((values - targets) ** 2).mean())
             with th.no_grad():
-                for now, slow in zip(
-                    networks.critic.parameters(), networks.critic_target.parameters(), strict=True
-                ):
+                for now, slow in zip(networks.critic.parameters(), networks.critic_target.parameters(), strict=True):
                     slow.lerp_(now, self.tau)
             if self._n_updates > self.n_critics_alone and self._n_updates % _DELAY == 0:
                 self._improve(batch.observations)

@@ -225,7 +225,11 @@ def test_it_says_that_it_has_not_learned():
         ("dqn", False, r"algorithm DQN acts in Discrete spaces only, and this task's actions are Box"),
         ("td3", True, r"algorithm TD3 acts in Box spaces only, and this task's actions are Discrete"),
         (sb3.SAC, True, r"algorithm SAC acts in Box spaces only"),
-        ("trpo", True, r"algorithm must be 'sac', 'dqn', 'ppo', 'td3' or an algorithm of Stable-Baselines3, got 'trpo'"),
+        (
+            "trpo",
+            True,
+            r"algorithm must be 'sac', 'dqn', 'ppo', 'td3' or an algorithm of Stable-Baselines3, got 'trpo'",
+        ),
         (dict, True, r"algorithm must be 'sac'"),
     ],
 )
