@@ -8,6 +8,7 @@ that it has registered itself are fine too: making them imports nothing.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,9 +25,19 @@ _MODULE_AND_NAME = re.compile(r"\s*[\w.]+:.+", re.DOTALL)
 
 
 def import_modules(names: Sequence[str]) -> None:
-    """Import the modules that the user named on this call."""
+    """Import the modules that the user named on this call: installed ones, or of the current folder."""
+    here = os.getcwd()
+    if names and here not in sys.path and "" not in sys.path:
+        sys.path.append(here)  # last: a file there takes the place of no module that is installed
     for name in names:
-        import_module(name)
+        try:
+            import_module(name)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{name}.".startswith(f"{error.name}."):
+                raise  # something that the module itself imports
+            raise ModuleNotFoundError(
+                f"there is no module {name}, neither installed nor in the current folder {here}", name=error.name
+            ) from error
 
 
 def check_named_environment(where: str, env_id: Any, kwargs: Mapping[str, Any], imported: Sequence[str] = ()) -> None:

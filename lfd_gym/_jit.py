@@ -5,6 +5,8 @@ from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, cast
 
 import numba
+from numba.core.event import Listener, register, unregister
+from tqdm import tqdm
 
 _F = TypeVar("_F", bound=Callable[..., object])
 
@@ -61,3 +63,34 @@ def _with_source_stamps(kernel: Any) -> Any:
         stamps.update(getattr(function.__globals__.get(name), "source_stamps", ()))
     kernel.source_stamps = tuple(sorted(stamps))
     return kernel
+
+
+class _CompilingAnnounced(Listener):  # type: ignore[misc]
+    """Says once that kernels are being compiled, and does not let bars count that time."""
+
+    def __init__(self, say: Callable[[], None]) -> None:
+        self._say, self._said, self._depth = say, False, 0
+
+    def on_start(self, event: Any) -> None:
+        """Say it, unless it was said."""
+        self._depth += 1
+        if not self._said:
+            self._said = True
+            self._say()
+
+    def on_end(self, event: Any) -> None:
+        """Have the bars that are shown go on as if no time had passed."""
+        self._depth -= 1
+        if self._depth == 0:
+            for bar in list(getattr(tqdm, "_instances", ())):
+                bar.unpause()
+
+
+def announce_compiling(say: Callable[[], None]) -> Callable[[], None]:
+    """Call ``say`` when a kernel is first compiled, not found in numba's cache; return what ends that.
+
+    Bars of `tqdm` leave out the time that compiling takes: else what is left would be told in thousands of hours.
+    """
+    listener = _CompilingAnnounced(say)
+    register("numba:compile", listener)
+    return lambda: unregister("numba:compile", listener)

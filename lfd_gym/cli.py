@@ -8,24 +8,23 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Protocol, cast
 
 import gymnasium as gym
-import numpy as np
 import tyro
 
 import lfd_gym
+from lfd_gym._jit import announce_compiling
 from lfd_gym.commands.benchmark import Benchmark, Report
 from lfd_gym.commands.certification import Certify
 from lfd_gym.commands.demonstrations import Collect, Convert, Inspect
 from lfd_gym.commands.reproduce import Reproduce
+from lfd_gym.commands.show import Show
 from lfd_gym.commands.training import Evaluate, Train
-from lfd_gym.envs.rendering import Picture, render_grid
-from lfd_gym.files import replacing_file
-from lfd_gym.model.mdp import FiniteMDP
+from lfd_gym.validation import LfdGymWarning
 
 #: What shells report of a program that wrote to a closed pipe.
 _CLOSED_PIPE = 141
@@ -51,52 +50,20 @@ class Envs:
                 print(f"{env_id:40} {limit}")
 
 
-@dataclass(frozen=True)
-class Show:
-    """Draw an environment: a gridworld with its true cost and optimal policy, any other as it renders itself."""
-
-    env_id: tyro.conf.Positional[str]
-    """What `gymnasium.make` takes, e.g. lfd_gym/StochasticGridworld-v0."""
-    out: Path = Path("env.png")
-    """The PNG file to write."""
-    size: int = 16
-    """The side of a gridworld."""
-    seed: int = 0
-    """Draws the costs of a gridworld, and the first state of other environments."""
-    discount: float = 0.9
-    """Discount of a gridworld's policy."""
-
-    def run(self) -> None:
-        """Write the picture and say where it is."""
-        if self.env_id.split(":")[-1] == "lfd_gym/StochasticGridworld-v0":
-            picture = self._gridworld()
-        else:
-            env: Any = gym.make(self.env_id, render_mode="rgb_array")
-            env.reset(seed=self.seed)
-            picture = np.asarray(env.render(), dtype=np.uint8)
-            env.close()
-            print(f"{self.env_id}: observations {env.observation_space}, actions {env.action_space}")
-        write_png(self.out, picture)
-        print(f"picture: {self.out}")
-
-    def _gridworld(self) -> Picture:
-        env = gym.make(self.env_id, size=self.size, cost_seed=self.seed)
-        mdp = FiniteMDP.from_env(env, self.discount)
-        source: Any = env.unwrapped
-        cost = source.cost_features[:, 0]
-        policy = mdp.optimal_policy(cost)
-        print(f"{self.env_id}: {mdp.n_states} states, {mdp.n_actions} actions, discount {self.discount}")
-        print(f"expected cost of the optimal policy: {mdp.expected_cost(policy, cost):.4f}")
-        return render_grid(cost, self.size, policy=policy, occupancy=mdp.occupancy(policy))
-
-
-def write_png(path: Path, picture: Picture) -> None:
-    """Write an RGB picture as a PNG file."""
-    from matplotlib.image import imsave
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing_file(path, overwrite=True) as unfinished:
-        imsave(unfinished, picture, format="png")
+#: A worked line for each command; one after the other they go the whole way.
+EXAMPLES = (
+    "lfd-gym envs",
+    "lfd-gym show FrozenLake-v1 --expert optimal --discount 0.99 --video lake.gif",
+    "lfd-gym collect --env CartPole-v1 --train-expert ppo --steps 30000 --out demos.npz",
+    "lfd-gym inspect demos.npz --discount 0.99",
+    "lfd-gym convert demos.npz --format imitation --out demos_folder",
+    "lfd-gym train --demonstrations demos.npz --learner bc --discount 0.99 --out run",
+    "lfd-gym evaluate run --rollouts 100",
+    "lfd-gym certify run --delta 0.05 --picture certificate.png",
+    "lfd-gym benchmark --preset quick --out quick",
+    "lfd-gym reproduce growth --sizes 4 8 --out growth",
+    "lfd-gym report quick",
+)
 
 
 AnyCommand = (
@@ -116,15 +83,20 @@ AnyCommand = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run the chosen command; a reader who has gone away ends it quietly."""
+    silence = announce_compiling(lambda: print("compiling kernels, once", file=sys.stderr, flush=True))
     try:
         try:
-            return _main(arguments)
+            with warnings.catch_warnings():
+                warnings.showwarning = cast(Any, _show_warning)
+                return _main(arguments)
         finally:
             sys.stdout.flush()
     except BrokenPipeError:
         # What is still in the buffer has nowhere to go, and must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _CLOSED_PIPE
+    finally:
+        silence()
 
 
 def _main(arguments: Sequence[str] | None) -> int:
@@ -135,7 +107,8 @@ def _main(arguments: Sequence[str] | None) -> int:
     command: Command = tyro.cli(
         cast(Any, AnyCommand),
         prog="lfd-gym",
-        description="Learning from demonstrations with guarantees.",
+        description="Learning from demonstrations with guarantees.\n\nOne line for each command:\n\n"
+        + "\n".join(f"$ {line}" for line in EXAMPLES),
         args=words,
     )
     try:
@@ -146,6 +119,14 @@ def _main(arguments: Sequence[str] | None) -> int:
         print(f"lfd-gym: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *rest: Any) -> None:
+    """Say a warning of this package in a line, without the place in its code."""
+    if issubclass(category, LfdGymWarning):
+        print(f"lfd-gym: warning: {message}", file=sys.stderr)
+    else:
+        print(warnings.formatwarning(message, category, filename, lineno), end="", file=sys.stderr)
 
 
 if __name__ == "__main__":

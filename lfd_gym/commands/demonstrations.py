@@ -5,30 +5,30 @@ Demonstrations are found at a *place*: a ``.npz`` file, a folder that `imitation
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import gymnasium as gym
 import numpy as np
 import tyro
 
+from lfd_gym.commands.arguments import MINARI, choose_environment, make_env, parse_kwargs, read_demonstrations
+from lfd_gym.commands.experts import Acting, check_target, make_expert
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.optimal_expert import optimal_policy
+from lfd_gym.demonstrations.environments import time_limit
+from lfd_gym.demonstrations.sb3_expert import Algorithm
 from lfd_gym.demonstrations.summary import summary_lines
-from lfd_gym.envs.env_costs import reward_cost
 from lfd_gym.envs.tabular import FiniteEnv
-from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.plots import save_visit_map
-from lfd_gym.policies.experts import noisy_policy, soft_optimal_policy
 
 Format = Literal["npz", "imitation", "minari"]
 
-_MINARI = "minari:"
 _COPIES = 16
+#: The time limit where the environment has none.
+_HORIZON = 200
 
 
 @dataclass(frozen=True)
@@ -36,16 +36,19 @@ class Collect:
     """Record demonstrations of an expert, and draw where it has been."""
 
     env: str
-    """What gymnasium.make takes, e.g. lfd_gym/StochasticGridworld-v0."""
+    """What gymnasium.make takes, e.g. CartPole-v1; MODULE:ID for one that a module of yours registers."""
     out: str
     """Where to write: a file (npz), a folder (imitation), or the id of a dataset such as grid/expert-v0 (minari)."""
-    expert: str = "optimal"
-    """optimal, noisy, soft, random, human, or ppo:PATH for a network saved by Stable-Baselines3. optimal plans in
-    tabular environments and, on a grid, in simulators such as classic control; noisy and soft need a table."""
+    acting: Annotated[Acting, tyro.conf.arg(name="")] = field(default_factory=Acting)
+    train_expert: Algorithm | None = None
+    """Train an expert with Stable-Baselines3 on the environment's reward first, and keep it where --expert says
+    (policy:PATH.npz, or sb3:PATH.zip to go on with it there), by default beside the demonstrations."""
+    steps: int = 50_000
+    """With --train-expert: for how many steps of the environment."""
     trajectories: int = 10
     """How many."""
-    horizon: int = 200
-    """The largest number of actions in each; it replaces the environment's own time limit."""
+    horizon: int | None = None
+    """The largest number of actions in each, instead of the environment's own time limit; 200 where there is none."""
     seed: int = 0
     """Of everything that is drawn."""
     format: Format = "npz"
@@ -53,87 +56,71 @@ class Collect:
     force: bool = False
     """Replace what is there."""
     env_kwargs: tuple[str, ...] = ()
-    """Arguments of the environment as NAME=JSON, e.g. size=8 cost_seed=1."""
-    discount: float = 0.9
-    """What optimal, noisy and soft experts plan with, and the discount of the costs in the summary. A reward that is a
-    hundred steps away needs 0.99 or more."""
-    epsilon: float = 0.1
-    """How often a noisy expert acts at random."""
-    temperature: float = 0.1
-    """Of a soft expert, in the units of the cost."""
-    train_ppo: int | None = None
-    """With ppo:PATH: train the network for so many steps first, and save it to PATH."""
-    deterministic: bool = False
-    """With ppo:PATH: take the network's most probable actions instead of drawing them."""
+    """Arguments of the environment as NAME=VALUE, e.g. size=8 is_slippery=False."""
     picture: Path | None = None
     """The heat map of visits; by default beside the demonstrations (minari: in the current folder)."""
 
     def run(self) -> None:
         """Collect, write, and print a summary."""
-        picture = self.picture or self._beside()
-        check_free(self.out, self.format, self.force)
-        if picture.exists() and not self.force:
-            raise FileExistsError(f"{picture} exists already; --force replaces it")
-        kwargs = parse_kwargs(self.env_kwargs)
-        if self.expert == "human":
-            kwargs["render_mode"] = "human"
-        env = gym.make(self.env, max_episode_steps=self.horizon, **kwargs)
+        picture = self.picture or self._beside(".visits.png")
+        who = self._who()
+        self._check(picture, who)
+        env_id, kwargs = choose_environment(self.env, self.env_kwargs, recorded=(None, {}), where="", imports=())
+        env = self._make(kwargs, {"render_mode": "human"} if who == "human" else {})
+        horizon = time_limit(env)
+        assert horizon is not None
         rng = np.random.default_rng(self.seed)
-        if self.expert == "human":
+        if who == "human":
             from lfd_gym.demonstrations.human_expert import collect_from_keyboard
 
-            demos = collect_from_keyboard(env, self.trajectories, self.horizon, rng)
+            demos = collect_from_keyboard(env, self.trajectories, horizon, rng)
         else:
+            if self.train_expert is not None:
+                make_expert(env, self.train_expert, self.steps, self.seed, who, self.force)
             n_envs = None if isinstance(env.unwrapped, FiniteEnv) else min(self.trajectories, _COPIES)
-            policy = self._policy(env, rng)
-            demos = collect(
-                env, policy, self.trajectories, self.horizon, rng, deterministic=self.deterministic, n_envs=n_envs
-            )
-        demos = demos.with_provenance(seed=self.seed, policy=self._expert_name())
+            policy = self.acting.policy(who, env, rng)
+            settings: dict[str, Any] = {"deterministic": self.acting.deterministic, "n_envs": n_envs}
+            demos = collect(env, policy, self.trajectories, horizon, rng, **settings)
+        # The spec of the environment has forgotten the module that registered it.
+        demos = demos.with_provenance(seed=self.seed, policy=self.acting.described(who), env_id=env_id)
         write_demonstrations(demos, self.out, self.format, self.force)
         save_visit_map(demos, picture, env)
         env.close()  # type: ignore[no-untyped-call]
-        print("\n".join(summary_lines(demos, self.discount)))
+        print("\n".join(summary_lines(demos, self.acting.discount)))
         print(f"\nwritten to {self.out} ({self.format}); visits drawn in {picture}")
 
-    def _policy(self, env: gym.Env[Any, Any], rng: np.random.Generator) -> Any:
-        if self.expert == "random":
-            env.action_space.seed(int(rng.integers(2**31)))
-            return lambda observations: np.stack([np.asarray(env.action_space.sample()) for _ in observations])
-        if self.expert.startswith("ppo:"):
-            return self._ppo(env, Path(self.expert.removeprefix("ppo:")))
-        if self.expert not in ("optimal", "noisy", "soft"):
-            raise ValueError(f"expert must be optimal, noisy, soft, random, human or ppo:PATH, got {self.expert!r}")
-        if self.expert == "optimal":
-            try:
-                return optimal_policy(env, self.discount, rng=rng)
-            except TypeError as error:
-                raise ValueError(f"the expert optimal needs a table or a simulator: {error}") from error
-        try:
-            mdp, cost = FiniteMDP.from_env(env, self.discount), reward_cost(env)
-        except TypeError as error:
-            raise ValueError(f"the expert {self.expert} needs a tabular environment: {error}") from error
-        if self.expert == "soft":
-            return soft_optimal_policy(mdp, cost, self.temperature)
-        return noisy_policy(mdp.optimal_policy(cost), self.epsilon)
+    def _who(self) -> str:
+        if self.acting.expert is not None:
+            return self.acting.expert
+        return "optimal" if self.train_expert is None else str(self._beside(".expert.npz"))
 
-    def _ppo(self, env: gym.Env[Any, Any], path: Path) -> Any:
-        from lfd_gym.demonstrations.ppo_expert import load_ppo, save_ppo, train_ppo
+    def _check(self, picture: Path, who: str) -> None:
+        """Refuse what could not be done, before anything is done."""
+        check_free(self.out, self.format, self.force)
+        if picture.exists() and not self.force:
+            raise FileExistsError(f"{picture} exists already; --force replaces it")
+        for name in ("trajectories", "steps", "horizon"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        if self.train_expert is not None:
+            check_target(who, self.force)
+        if who == "human":
+            from lfd_gym.demonstrations.human_expert import check_screen
 
-        if self.train_ppo is not None:
-            if path.exists() and not self.force:
-                raise FileExistsError(f"{path} exists already; --force trains and saves it anew")
-            save_ppo(train_ppo(env, self.train_ppo, self.seed), path, overwrite=self.force)
-        return load_ppo(path, env.observation_space, env.action_space)
+            check_screen()
 
-    def _beside(self) -> Path:
+    def _make(self, kwargs: Mapping[str, Any], settings: Mapping[str, Any]) -> gym.Env[Any, Any]:
+        limit = {} if self.horizon is None else {"max_episode_steps": self.horizon}
+        env = make_env(self.env, kwargs, **limit, **settings)
+        if time_limit(env) is None:
+            env = make_env(self.env, kwargs, max_episode_steps=_HORIZON, **settings)
+        return env
+
+    def _beside(self, ending: str) -> Path:
         if self.format == "minari":
-            return Path(self.out.replace("/", "-") + ".visits.png")
-        return Path(self.out.removesuffix(".npz") + ".visits.png")
-
-    def _expert_name(self) -> str:
-        detail = {"noisy": f" (epsilon={self.epsilon:g})", "soft": f" (temperature={self.temperature:g})"}
-        return self.expert + detail.get(self.expert, "")
+            return Path(self.out.replace("/", "-") + ending)
+        return Path(self.out.removesuffix(".npz") + ending)
 
 
 @dataclass(frozen=True)
@@ -145,19 +132,19 @@ class Inspect:
     env: str | None = None
     """The environment of a folder that imitation saved, which does not say its spaces."""
     env_kwargs: tuple[str, ...] = ()
-    """Arguments of that environment as NAME=JSON."""
+    """Arguments of that environment as NAME=VALUE."""
     discount: float | None = None
     """Show the mean discounted cost as well."""
 
     def run(self) -> None:
         """Print the summary."""
-        if self.place == _MINARI:
+        if self.place == MINARI:
             from lfd_gym.demonstrations.interop_minari import list_datasets
 
             for name, metadata in list_datasets().items():
                 print(f"{name:40} {metadata['total_episodes']} episodes, {metadata['total_steps']} steps")
             return
-        demos = read_demonstrations(self.place, self.env, self.env_kwargs)
+        demos = read_demonstrations(self.place, self.env, parse_kwargs(self.env_kwargs))
         print("\n".join(summary_lines(demos, self.discount)))
 
 
@@ -176,39 +163,13 @@ class Convert:
     env: str | None = None
     """The environment of a folder that imitation saved, which does not say its spaces."""
     env_kwargs: tuple[str, ...] = ()
-    """Arguments of that environment as NAME=JSON."""
+    """Arguments of that environment as NAME=VALUE."""
 
     def run(self) -> None:
         """Read, write, and say so."""
-        demos = read_demonstrations(self.place, self.env, self.env_kwargs)
+        demos = read_demonstrations(self.place, self.env, parse_kwargs(self.env_kwargs))
         write_demonstrations(demos, self.out, self.format, self.force)
         print(f"{demos}: written to {self.out} ({self.format})")
-
-
-def parse_kwargs(words: Sequence[str]) -> dict[str, Any]:
-    """Read NAME=JSON words; what is no JSON is taken as a string."""
-    kwargs: dict[str, Any] = {}
-    for word in words:
-        name, equals, text = word.partition("=")
-        if not equals or not name.isidentifier():
-            raise ValueError(f"env_kwargs must be NAME=JSON, got {word!r}")
-        try:
-            kwargs[name] = json.loads(text)
-        except ValueError:
-            kwargs[name] = text
-    return kwargs
-
-
-def read_demonstrations(place: str, env_id: str | None = None, env_kwargs: Sequence[str] = ()) -> Demonstrations:
-    """Read demonstrations from a place; the environment is needed for folders of `imitation` only."""
-    if place.startswith(_MINARI):
-        return Demonstrations.from_minari(place.removeprefix(_MINARI))
-    if not Path(place).is_dir():
-        return Demonstrations.load(place)
-    if env_id is None:
-        raise ValueError(f"{place} is a folder as imitation saves it, which does not say its spaces: give --env")
-    env = gym.make(env_id, **parse_kwargs(env_kwargs))
-    return Demonstrations.from_imitation(place, env.observation_space, env.action_space)
 
 
 def check_free(out: str, kind: Format, force: bool) -> None:

@@ -2,42 +2,30 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import gymnasium as gym
 import numpy as np
-import tyro
 
 from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.evaluation import Evaluation, evaluate
-from lfd_gym.baselines import make_learner
-from lfd_gym.commands.demonstrations import parse_kwargs, read_demonstrations
-from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.envs.named import check_named_environment, import_modules
-from lfd_gym.files import replacing_file
-from lfd_gym.learning import best_learner, learn
-from lfd_gym.policies.files import load_policy
-from lfd_gym.policies.policy import Policy
-from lfd_gym.task import Task
-from lfd_gym.training.run_folder import (
-    RunLog,
-    check_run_target,
-    read_config,
-    read_policy,
-    read_resources,
-    write_run,
+from lfd_gym.baselines import LearningResult, make_learner
+from lfd_gym.commands.arguments import (
+    Imports,
+    as_words,
+    choose_environment,
+    described,
+    make_task,
+    parse_kwargs,
+    read_demonstrations,
 )
-
-#: The flag ``--import``, which is no name in Python.
-Imports = Annotated[tuple[str, ...], tyro.conf.arg(name="import")]
-
-
-#: Beside the seed of a command: what rollouts that judge a policy are drawn from, and no learner.
-FRESH = 19
+from lfd_gym.commands.judged import FRESH, Judged
+from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.envs.named import import_modules
+from lfd_gym.learning import best_learner, learn
+from lfd_gym.training.export import check_export, export_sb3
+from lfd_gym.training.run_folder import RunLog, check_run_target, read_resources, write_run
 
 
 @dataclass(frozen=True)
@@ -49,7 +37,8 @@ class Train:
     out: Path
     """The folder to write."""
     env: str | None = None
-    """What gymnasium.make takes; the environment that the demonstrations name if not given."""
+    """What gymnasium.make takes, MODULE:ID for one that a module of yours registers; the environment that the
+    demonstrations name if not given."""
     learner: str | None = None
     """A name in the registry of lfd_gym.baselines, e.g. cutting_plane, bc, gail; MODULE:NAME for one of your own. By
     default the best that the environment allows."""
@@ -61,12 +50,20 @@ class Train:
     """Of the learner."""
     delta: float = 0.05
     """The certificate holds with probability 1 - delta."""
+    rollouts: int | None = None
+    """How many episodes the policy is judged by, where the model is not known."""
     cost_features: Path | None = None
     """A .npy file, (S*A, n_c); by default the environment's own, see lfd_gym.Task."""
     env_kwargs: tuple[str, ...] = ()
-    """Arguments of the environment as NAME=JSON, e.g. size=8 cost_seed=1; without --env those of the demonstrations."""
+    """Arguments of the environment as NAME=VALUE, e.g. size=8 is_slippery=False; without --env they override those that
+    the demonstrations name."""
     settings: tuple[str, ...] = ()
-    """Settings of the learner as NAME=JSON, e.g. learning_rate=0.01."""
+    """Settings of the learner as NAME=VALUE, e.g. learning_rate=0.01."""
+    allow_mismatch: bool = False
+    """Whether demonstrations may be of another environment, or of one made with other arguments."""
+    export_sb3: Path | None = None
+    """Where to write the policy as a model of Stable-Baselines3 (.zip), to go on training it there on the reward; for
+    learners of networks, such as bc and gail."""
     force: bool = False
     """Replace the folder of an earlier run; anything else is left alone."""
     imports: Imports = ()
@@ -75,38 +72,58 @@ class Train:
     def run(self) -> None:
         """Learn, evaluate, write."""
         check_run_target(self.out, self.force)  # before hours are spent on what could not be written
+        if self.export_sb3 is not None:
+            check_export(self.export_sb3, self.force)
         import_modules(self.imports)
-        demonstrations = read_demonstrations(self.demonstrations, self.env, self.env_kwargs)
-        named = self if self.env is not None else replace(self, **_environment_of(demonstrations, self.imports))
-        named._learn(named.env or "", demonstrations)
-
-    def _learn(self, env_id: str, demonstrations: Demonstrations) -> None:
-        log = RunLog()
-        settings = parse_kwargs(self.settings)
+        settings = parse_kwargs(self.settings, "settings")
         if settings and self.learner is None:
             raise ValueError("--settings are those of a learner: --learner must be given")
-        task = make_task(env_id, self.env_kwargs, self.discount, self.cost_features, demonstrations)
+        demonstrations = read_demonstrations(self.demonstrations, self.env, parse_kwargs(self.env_kwargs))
+        source = demonstrations.provenance
+        env_id, kwargs = choose_environment(
+            self.env,
+            self.env_kwargs,
+            recorded=(source.env_id, source.env_kwargs),
+            where="--env must be given: the file of demonstrations",
+            imports=self.imports,
+        )
+        if env_id is None:
+            raise ValueError("--env must be given: the demonstrations do not say their environment")
+        self._learn(env_id, kwargs, demonstrations, settings)
+
+    def _learn(
+        self, env_id: str, kwargs: dict[str, Any], demonstrations: Demonstrations, settings: dict[str, Any]
+    ) -> None:
+        log = RunLog()
+        task = make_task(
+            env_id, kwargs, self.discount, self.cost_features, demonstrations, allow_mismatch=self.allow_mismatch
+        )
         name, why = (self.learner, "") if self.learner is not None else best_learner(task)
         if name == "grid":  # a policy that looks ahead with the simulator could not be written
             settings = {"savable": True, **settings}
+        import_modules([name.rpartition(":")[0]] if ":" in name else [])
         learner = make_learner(name, **settings)
-        log.write(f"{env_id}: {demonstrations}")
+        log.write(f"{described(env_id, kwargs)}: {demonstrations}")
+        if why:
+            log.write(f"learner: {name} ({why})")
         result = learn(task, learner, rng=np.random.default_rng(self.seed), budget=self.budget)
-        why = f" ({why})" if why else ""
-        log.write(f"{result.learner}{why} learned in {result.resources.wall_seconds:.2f} s")
+        log.write(f"{result.learner} learned in {result.resources.wall_seconds:.2f} s")
         metrics: dict[str, Any] = {"resources": result.resources.to_dict(), "facts": dict(result.facts)}
         rng = np.random.default_rng([self.seed, FRESH])
-        evaluation = evaluate(result.policy, task, rng=rng, resources=result.resources)
+        evaluation = evaluate(result.policy, task, rng=rng, resources=result.resources, n_rollouts=self.rollouts)
         metrics["evaluation"] = evaluation.to_dict()
         log.write(str(evaluation))
         certificate = None
         if task.costs is not None:
-            found = certify(result.policy, task, delta=self.delta, rng=rng)
+            found = certify(result.policy, task, delta=self.delta, rng=rng, n_rollouts=self.rollouts)
             certificate = found.to_dict()
             log.write(str(found))
+        for line in (*_how_it_ended(result), *no_better_than_random(evaluation)):
+            log.write(f"note: {line}")
+        config = {**self._config(), "env": env_id, "env_kwargs": as_words(kwargs), "learner": name}
         write_run(
             self.out,
-            config={**self._config(), "learner": self.learner or result.learner},
+            config=config,
             policy=result.policy,
             cost_weights=result.cost_weights,
             certificate=certificate,
@@ -115,118 +132,60 @@ class Train:
             overwrite=self.force,
         )
         print(f"written to {self.out}")
+        if self.export_sb3 is not None:
+            model = export_sb3(result.policy, task.env, self.export_sb3, overwrite=self.force)
+            print(f"exported to {self.export_sb3}: load it with stable_baselines3.{model}.load")
 
     def _config(self) -> dict[str, Any]:
         config = asdict(self)
         return {name: str(value) if isinstance(value, Path) else value for name, value in config.items()}
 
 
-def _environment_of(demonstrations: Demonstrations, imports: Sequence[str]) -> dict[str, Any]:
-    """Return the environment that the demonstrations name, as arguments of `Train`."""
-    source = demonstrations.provenance
-    if source.env_id is None:
-        raise ValueError("--env must be given: the demonstrations do not say their environment")
-    check_named_environment(
-        "--env must be given: the file of demonstrations", source.env_id, source.env_kwargs, imports
-    )
-    kwargs = tuple(f"{name}={json.dumps(value)}" for name, value in source.env_kwargs.items())
-    return {"env": source.env_id, "env_kwargs": kwargs}
+def _how_it_ended(result: LearningResult) -> list[str]:
+    """Say if a learner stopped before it had found what it looks for."""
+    status = result.facts.get("status", "optimal")
+    if status == "optimal":
+        return []
+    return [f"{result.learner} stopped with status {status!r}, before what it looks for was found; see --budget"]
+
+
+def no_better_than_random(evaluation: Evaluation) -> list[str]:
+    """Say if a policy is no better than random play, as far as that is known."""
+    score, ours, random = evaluation.normalised_score, evaluation.episode_return, evaluation.random_return
+    if score is not None:
+        worse = score <= 1e-9  # that of random play itself is zero up to rounding
+        return [f"the policy is no better than random play: its score is {score:.3f}"] if worse else []
+    if ours is not None and random is not None and ours <= random:
+        return [f"the policy is no better than random play: its return is {ours:.2f}, that of random play {random:.2f}"]
+    return []
 
 
 @dataclass(frozen=True)
-class Evaluate:
-    """Evaluate the policy of a run folder, or a saved policy: exactly on a tabular environment, else by episodes."""
-
-    source: tyro.conf.Positional[Path]
-    """The folder that `lfd-gym train` wrote, or a policy file (.npz); with a file, --env is needed."""
-    env: str | None = None
-    """What gymnasium.make takes; that of the run if not given."""
-    discount: float | None = None
-    """Of the costs; that of the run if not given."""
-    cost_features: Path | None = None
-    """As for train; those of the run if not given."""
-    env_kwargs: tuple[str, ...] = ()
-    """Arguments of the environment as NAME=JSON; those of the run if not given."""
-    demonstrations: str | None = None
-    """To compare with; those of the run if not given."""
-    deterministic: bool = False
-    """Take the most probable action instead of drawing one."""
-    rollouts: int | None = None
-    """How many episodes, where the model is not known."""
-    seed: int = 0
-    """Of the episodes."""
-    out: Path | None = None
-    """Where to write the evaluation as JSON; it is printed as a table in any case."""
-    force: bool = False
-    """Replace what is there."""
-    imports: Imports = ()
-    """Modules of yours that the environment comes from; what the folder of a run names is not imported."""
+class Evaluate(Judged):
+    """Evaluate the policy of a run folder, or any other: exactly on a tabular environment, else by episodes."""
 
     def run(self) -> None:
         """Evaluate, print, write."""
-        import_modules(self.imports)
+        if self.out is not None and self.out.exists() and not self.force:
+            raise FileExistsError(f"{self.out} exists already; --force replaces it")
         evaluation = self.evaluation()
         print(evaluation)
+        for line in no_better_than_random(evaluation):
+            print(f"note: {line}")
         if self.out is not None:
-            with replacing_file(self.out, self.force) as unfinished:
-                text = json.dumps(evaluation.to_dict(), indent=2, allow_nan=False)
-                unfinished.write_text(text + "\n", encoding="utf-8")
-            print(f"written to {self.out}")
+            self.write_json(self.out, evaluation.to_dict())
 
     def evaluation(self) -> Evaluation:
         """Return the evaluation."""
-        config: dict[str, Any] = {}
-        resources = None
-        policy: Policy
-        if self.source.is_dir():
-            config, policy, resources = read_config(self.source), read_policy(self.source), read_resources(self.source)
-        else:
-            policy = load_policy(self.source)
-        env_id = self.env or config.get("env")
-        if env_id is None:
-            raise ValueError("--env must be given to evaluate a policy file: the file does not say its environment")
-        kwargs = self.env_kwargs or config.get("env_kwargs", ())
-        check_run_environment(self.source, self.env, self.env_kwargs, config, self.imports)
-        discount = self.discount if self.discount is not None else config.get("discount", 0.9)
-        costs = self.cost_features or config.get("cost_features")
-        place = self.demonstrations or config.get("demonstrations")
-        shown = None if place is None else read_demonstrations(place, env_id, kwargs)
-        task = make_task(env_id, kwargs, discount, None if costs is None else Path(costs), shown)
+        import_modules(self.imports)
+        task, _ = self.task()
         if task.costs is None:
-            raise ValueError(f"--demonstrations must be given: {env_id} has no costs of its own")
+            raise ValueError(f"--demonstrations must be given: {task.env} has no costs of its own")
         return evaluate(
-            policy,
+            self.policy(task.env),
             task,
             deterministic=self.deterministic,
-            resources=resources,
-            rng=np.random.default_rng([self.seed, FRESH]),
+            resources=read_resources(self.folder) if self.folder is not None else None,
+            rng=self.rng(),
             n_rollouts=self.rollouts,
         )
-
-
-def check_run_environment(
-    source: Path, env: str | None, env_kwargs: Sequence[str], config: Mapping[str, Any], imports: Sequence[str]
-) -> None:
-    """Refuse what the folder of a run says of its environment if that would import code; the user's words may."""
-    words = () if env_kwargs else config.get("env_kwargs", ())
-    if not isinstance(words, Sequence) or not all(isinstance(word, str) for word in words):
-        raise ValueError(f"{source / 'config.json'} must have env_kwargs as NAME=JSON words, got {words!r}")
-    named = None if env is not None else config.get("env")
-    if named is not None or words:
-        check_named_environment(str(source / "config.json"), named, parse_kwargs(words), imports)
-
-
-def make_task(
-    env_id: str,
-    env_kwargs: Sequence[str],
-    discount: float,
-    costs: Path | None,
-    demonstrations: Demonstrations | None = None,
-) -> Task:
-    """Return the task on an environment; of a tabular one, the expert is optimal for its true cost."""
-    env = gym.make(env_id, **parse_kwargs(env_kwargs))
-    table = None if costs is None else np.load(costs, allow_pickle=False)
-    task = Task(env, demonstrations, discount=discount, costs=table)
-    if task.access != "model" or task.true_cost is None:
-        return task
-    return replace(task, expert=task.model.optimal_policy(task.true_cost.table[:, 0]))

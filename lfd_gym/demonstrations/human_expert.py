@@ -92,6 +92,13 @@ def collect_from_keyboard(
     return Demonstrations.concatenate(finished)
 
 
+def check_screen() -> None:
+    """Refuse a person where no window can be opened."""
+    driver = _pygame().display.get_driver()
+    if driver in ("dummy", "offscreen"):
+        raise OSError(f"a window needs a screen, and there is none: SDL shows it nowhere (driver {driver!r})")
+
+
 def _default_keys(env: gym.Env[Any, Any]) -> Mapping[str, int]:
     for kind, keys in _KEYS.items():
         if isinstance(env.unwrapped, kind):
@@ -105,5 +112,8 @@ def _pygame() -> Any:
         import pygame
     except ImportError as error:
         raise ImportError("an expert at the keyboard needs the 'human' extra: pip install 'lfd-gym[human]'") from error
-    pygame.display.init()
+    try:
+        pygame.display.init()
+    except pygame.error as error:
+        raise OSError(f"a window needs a screen, and there is none: {error}") from error
     return pygame

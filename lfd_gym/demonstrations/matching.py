@@ -48,7 +48,7 @@ def check_provenance(demonstrations: Demonstrations, env: Any, allow_mismatch: b
     origin, spec = demonstrations.provenance, known_spec(env)
     if allow_mismatch or origin.env_id is None or spec is None:
         return
-    advice = "if they are meant to be used here all the same, say allow_mismatch=True"
+    advice = "if they are meant to be used here all the same, say allow_mismatch=True (--allow-mismatch)"
     if not _same_id(origin.env_id, spec.id):
         raise ValueError(f"demonstrations are of {origin.env_id}, but env is {spec.id}: {advice}")
     recorded, given = _with_defaults(origin.env_kwargs, spec), _with_defaults(spec.kwargs, spec)
@@ -110,14 +110,15 @@ def check_spaces(
     more or less is the absorbing state of a model, if trajectories only end on it. Unknown actions fit any space.
     """
     found = demonstrations.observation_space
-    if not (_same_values(found, observation_space) or _differ_by_the_end(demonstrations, observation_space)):
+    if not (same_values(found, observation_space) or _differ_by_the_end(demonstrations, observation_space)):
         raise ValueError(f"demonstrations observe {found}, but the environment shows {observation_space}")
     acted = demonstrations.action_space
-    if demonstrations.actions is not None and not _same_values(acted, action_space):
+    if demonstrations.actions is not None and not same_values(acted, action_space):
         raise ValueError(f"demonstrations act in {acted}, but the environment takes {action_space}")
 
 
-def _same_values(one: Any, other: Any) -> bool:
+def same_values(one: Any, other: Any) -> bool:
+    """Whether two spaces agree in kind, shape and number of values; bounds and dtype of a Box may differ."""
     if isinstance(one, gym.spaces.Box):
         return isinstance(other, gym.spaces.Box) and one.shape == other.shape
     if isinstance(one, gym.spaces.MultiBinary):
