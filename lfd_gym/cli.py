@@ -88,6 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = cast(Any, _show_warning)
+                # What imitation does to torch's numbers is nothing that users could change.
+                warnings.filterwarnings("ignore", "Converting a tensor with requires_grad=True to a scalar")
                 return _main(arguments)
         finally:
             sys.stdout.flush()

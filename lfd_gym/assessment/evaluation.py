@@ -26,7 +26,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.assessment.scores import reward_units, score, score_range
+from lfd_gym.assessment.scores import played_returns, reward_units, score, score_range
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import ConvexSet, CostClass
@@ -240,9 +240,13 @@ def evaluate(
         raise ValueError("costs must be given: the environment has none of its own, and there are no demonstrations")
 
     def assess(rolled: PolicyLike, greedy: bool) -> tuple[CostEstimate, Returns | None]:
-        return task.assess(
+        found, gained = task.assess(
             rolled, rng=rng, n_rollouts=n_rollouts, horizon=horizon, deterministic=greedy, with_true_cost=True
         )
+        if gained is None and not found.exact:
+            assert rng is not None
+            gained = played_returns(task, rolled, rng, n_rollouts, greedy)
+        return found, gained
 
     ours, gained = assess(policy, deterministic)
     n_costs = ours.values.size - (task.true_cost is not None)

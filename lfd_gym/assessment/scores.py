@@ -9,9 +9,13 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from lfd_gym.demonstrations.estimation import Returns
+from lfd_gym.demonstrations.estimation import Returns, played_costs
+from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray
+
+#: Episodes that are played for the returns alone: as many as so many steps allow, within these limits.
+_STEPS, _FEWEST, _MOST = 10_000, 10, 50
 
 
 def score(ours: float, theirs: float, random: float) -> float | None:
@@ -26,6 +30,23 @@ def score_range(ours: FloatArray, theirs: FloatArray, random: FloatArray) -> tup
         return None
     corners = [(x - r) / (e - r) for x, e, r in itertools.product(ours, theirs, random)]
     return float(min(corners)), float(max(corners))
+
+
+def played_returns(
+    task: Task, policy: PolicyLike, rng: np.random.Generator, n_episodes: int | None, deterministic: bool
+) -> Returns | None:
+    """Return what whole episodes gain where the costs were found with the simulator, which goes on for longer.
+
+    None if there is no environment to play in, or nothing that ends its episodes. ``rng`` is left as it is.
+    """
+    limit = task.time_limit
+    costs = task.costs if task.costs is not None else task.true_cost
+    if limit is None or costs is None:
+        return None
+    many = int(np.clip(_STEPS // limit, _FEWEST, _MOST)) if n_episodes is None else n_episodes
+    acting = as_policy(policy, deterministic=deterministic)
+    settings: dict[str, Any] = {"n_episodes": many, "horizon": limit, "rng": rng.spawn(1)[0]}
+    return played_costs(acting, task.env, costs, task.criterion, **settings)[1]
 
 
 def reward_units(

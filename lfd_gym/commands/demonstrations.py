@@ -82,7 +82,7 @@ class Collect:
             settings: dict[str, Any] = {"deterministic": self.acting.deterministic, "n_envs": n_envs}
             demos = collect(env, policy, self.trajectories, horizon, rng, **settings)
         # The spec of the environment has forgotten the module that registered it.
-        demos = demos.with_provenance(seed=self.seed, policy=self.acting.described(who), env_id=env_id)
+        demos = demos.with_provenance(seed=self.seed, policy=self._named(who), env_id=env_id)
         write_demonstrations(demos, self.out, self.format, self.force)
         save_visit_map(demos, picture, env)
         env.close()  # type: ignore[no-untyped-call]
@@ -93,6 +93,10 @@ class Collect:
         if self.acting.expert is not None:
             return self.acting.expert
         return "optimal" if self.train_expert is None else str(self._beside(".expert.npz"))
+
+    def _named(self, who: str) -> str:
+        """Return who acted, for the file."""
+        return self.acting.described(who) if self.train_expert is None else f"{self.train_expert} ({self.steps} steps)"
 
     def _check(self, picture: Path, who: str) -> None:
         """Refuse what could not be done, before anything is done."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,11 +13,11 @@ from numpy.typing import NDArray
 
 from lfd_gym.commands.arguments import Imports, choose_environment, make_env
 from lfd_gym.commands.experts import Acting
+from lfd_gym.commands.pictures import check_video, write_png, write_video
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.environments import time_limit
 from lfd_gym.envs.named import import_modules
 from lfd_gym.envs.rendering import Picture, render_grid
-from lfd_gym.files import replacing_file
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.training.run_folder import read_config
 
@@ -78,7 +77,7 @@ class Show:
         if self.video is not None and self.window:
             raise ValueError("give either --video or --window")
         if self.video is not None:
-            _check_video(self.video, self.force)
+            check_video(self.video, self.force)
         else:
             from lfd_gym.demonstrations.human_expert import check_screen
 
@@ -143,57 +142,3 @@ class _Frames(gym.Wrapper[Any, Any, Any, Any]):
     def _draw(self) -> None:
         picture: Any = self.env.render()
         self.pictures.append(np.array(picture, dtype=np.uint8))
-
-
-def write_png(path: Path, picture: Picture) -> None:
-    """Write an RGB picture as a PNG file."""
-    from matplotlib.image import imsave
-
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing_file(path, overwrite=True) as unfinished:
-        imsave(unfinished, picture, format="png")
-
-
-def _check_video(path: Path, force: bool) -> None:
-    """Refuse a video that could not be written, before anything is played."""
-    if path.suffix not in (".gif", ".mp4"):
-        raise ValueError(f"video must end in .gif or .mp4, got {path}")
-    if path.exists() and not force:
-        raise FileExistsError(f"{path} exists already; --force replaces it")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write {path}: the folder {path.parent} does not exist")
-    if path.suffix == ".mp4":
-        try:
-            import_module("imageio_ffmpeg")
-        except ImportError as error:
-            raise ImportError(
-                "an .mp4 needs ffmpeg: pip install 'imageio[ffmpeg]', or record a .gif, which needs nothing"
-            ) from error
-
-
-def write_video(path: Path, frames: list[NDArray[np.uint8]], rate: float, overwrite: bool) -> None:
-    """Write pictures as a film, ``rate`` of them a second."""
-    with replacing_file(path, overwrite) as unfinished:
-        if path.suffix == ".mp4":
-            import imageio.v2 as imageio
-
-            film: Any = imageio.get_writer(
-                unfinished, format="FFMPEG", fps=rate, macro_block_size=2, output_params=["-f", "mp4"]
-            )
-            with film:
-                for frame in frames:
-                    film.append_data(frame)
-        else:
-            from PIL import Image
-
-            first, *others = (Image.fromarray(frame) for frame in frames)
-            # Viewers slow down what is faster than 50 pictures a second, so that some are left out.
-            step = max(1, round(rate / 50))
-            first.save(
-                unfinished,
-                format="GIF",
-                save_all=True,
-                append_images=others[step - 1 :: step],
-                duration=max(20, round(1000 * step / rate)),
-                loop=0,
-            )
