@@ -40,7 +40,7 @@ def check_video(path: Path, force: bool) -> None:
             import_module("imageio_ffmpeg")
         except ImportError as error:
             raise ImportError(
-                "an .mp4 needs ffmpeg: pip install 'imageio[ffmpeg]', or record a .gif, which needs nothing"
+                "an .mp4 needs ffmpeg: pip install imageio-ffmpeg, or record a .gif, which needs nothing"
             ) from error
 
 
@@ -54,11 +54,14 @@ def write_video(path: Path, frames: Sequence[Picture], rate: float, overwrite: b
 
 
 def _write_mp4(path: Path, frames: Sequence[Picture], rate: float) -> None:
-    imageio: Any = import_module("imageio.v2")
-    settings = {"format": "FFMPEG", "fps": rate, "macro_block_size": 2, "output_params": ["-f", "mp4"]}
-    with imageio.get_writer(path, **settings) as film:
-        for frame in frames:
-            film.append_data(frame)
+    ffmpeg: Any = import_module("imageio_ffmpeg")
+    height, width = frames[0].shape[:2]
+    # The name of a file that is not finished does not tell its format.
+    film = ffmpeg.write_frames(str(path), (width, height), fps=rate, macro_block_size=2, output_params=["-f", "mp4"])
+    film.send(None)
+    for frame in frames:
+        film.send(np.ascontiguousarray(frame))
+    film.close()
 
 
 def _write_gif(path: Path, frames: Sequence[Picture], rate: float) -> None:

@@ -35,7 +35,7 @@ class Show:
     environment and its policy."""
     acting: Annotated[Acting, tyro.conf.arg(name="")] = field(default_factory=Acting)
     video: Path | None = None
-    """Record an episode: a .gif, or an .mp4, which needs imageio and ffmpeg. Without --expert it is random play, or the
+    """Record an episode: a .gif, or an .mp4, which needs imageio-ffmpeg. Without --expert it is random play, or the
     policy of the run."""
     window: bool = False
     """Play an episode in a window."""
