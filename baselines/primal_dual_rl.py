@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Literal
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.baselines.neural.fitting import neural_task_problem
@@ -178,7 +177,7 @@ class _Match:
         self.envs = CostVecEnv(self.venv, self.game, self.scaling, alternate=not self.on_policy)
         self.envs.action_space.seed(int(rng.integers(2**31)))
         self._check_budget()
-        self.steps = _demonstrated_steps(task, self.scaling, self.game, settings.device)
+        self.steps = DemonstratedSteps.of(task, self.scaling, settings.device)
         self.model = self._cloning_player() if algorithm is None else self._stock_player(algorithm)
 
     def result(self) -> LearningResult:
@@ -355,31 +354,6 @@ class _Match:
                 LfdGymWarning,
                 stacklevel=5,
             )
-
-
-def _demonstrated_steps(task: Task, scaling: Scaling | None, game: Game, device: str) -> DemonstratedSteps | None:
-    """Return the demonstrated transitions as networks see them; None if their actions are not known."""
-    demonstrations = task.demonstrations
-    if demonstrations.actions is None:
-        return None
-    before = np.arange(demonstrations.n_transitions) + demonstrations.trajectory_indices
-    seen = [demonstrations.observations[which] for which in (before, before + 1)]
-    if scaling is not None:
-        seen = [scaling(part) for part in seen]
-    else:
-        seen = [part.reshape(len(part), -1) for part in seen]
-    actions = np.asarray(demonstrations.actions).reshape(len(before), -1)
-    space = task.action_space
-    if isinstance(space, gym.spaces.Box) and space.is_bounded():
-        low, high = space.low.ravel(), space.high.ravel()
-        actions = (2 * (actions - low) / (high - low) - 1).astype(np.float32)
-    dones = np.zeros((len(before), 1), dtype=np.float32)
-    dones[demonstrations.offsets[1:][demonstrations.terminated & (demonstrations.lengths > 0)] - 1] = 1.0
-
-    def tensor(part: NDArray[Any]) -> th.Tensor:
-        return th.as_tensor(np.array(part), device=device)
-
-    return DemonstratedSteps(tensor(seen[0]), tensor(actions), tensor(seen[1]), tensor(dones), game.rows)
 
 
 def _clone_by_likelihood(policy: Any, task: Task, steps: DemonstratedSteps, settings: PrimalDualRl) -> None:

@@ -73,6 +73,10 @@ class EpisodeSums:
         self.sums[who], self.lengths[who] = 0.0, 0
         return np.asarray(paid)
 
+    def forget(self) -> None:
+        """Begin all anew."""
+        self.sums[:], self.lengths[:] = 0.0, 0
+
 
 class Game:
     """The cost player, and what it knows of both sides.
