@@ -66,8 +66,9 @@ class ScaledVecEnv(VecEnvWrapper):
         Of the latest episodes, in the units of the environment.
     """
 
-    def __init__(self, venv: VecEnv, scaling: Scaling | None) -> None:
-        seen: gym.Space[Any] = copy.deepcopy(venv.observation_space)
+    def __init__(self, venv: VecEnv, task: Task, scaling: Scaling | None) -> None:
+        # Demonstrations over finitely many states may hold one more than is ever shown, the absorbing one.
+        seen: gym.Space[Any] = copy.deepcopy(task.demonstrations.observation_space)
         if scaling is not None:
             seen = gym.spaces.Box(-np.inf, np.inf, scaling.centre.shape, np.float32)
         # A copy: what is drawn from the space is seeded, and the environment's own is nobody else's business.
@@ -125,8 +126,8 @@ class CostVecEnv(ScaledVecEnv):
         is every second one in each environment.
     """
 
-    def __init__(self, venv: VecEnv, game: Game, scaling: Scaling | None, *, alternate: bool) -> None:
-        super().__init__(venv, scaling)
+    def __init__(self, venv: VecEnv, task: Task, game: Game, scaling: Scaling | None, *, alternate: bool) -> None:
+        super().__init__(venv, task, scaling)
         self.game, self._alternate = game, alternate
         self._sums = EpisodeSums(game.step_weights, venv.num_envs, game.expert.size)
         self.rows: NDArray[np.float32] = np.zeros((venv.num_envs, game.expert.size), dtype=np.float32)
@@ -172,26 +173,22 @@ def copyable(task: Task) -> bool:
     return spec is not None and all(wrapper.kwargs is not None for wrapper in spec.additional_wrappers)
 
 
-def training_envs(task: Task, n_envs: int, rng: np.random.Generator) -> VecEnv:
+def training_envs(task: Task, n_envs: int) -> VecEnv:
     """Return environments to learn in: a `VecEnv` as it is, else copies; where none can be made, the environment."""
-    seed = int(rng.integers(2**31 - n_envs))
     if is_stable_baselines_vector(task.env):
-        venv: VecEnv = cast(VecEnv, task.env)
-    elif copyable(task):
+        return cast(VecEnv, task.env)
+    if copyable(task):
         spec = copy.deepcopy(known_spec(task.env))
         assert spec is not None
         spec.kwargs.pop("render_mode", None)
-        venv = DummyVecEnv([lambda: _flattened(gym.make(spec)) for _ in range(n_envs)])
-    elif isinstance(task.env, gym.Env):
+        return DummyVecEnv([lambda: _flattened(gym.make(spec)) for _ in range(n_envs)])
+    if isinstance(task.env, gym.Env):
         env = _Kept(_flattened(task.env))
-        venv = DummyVecEnv([lambda: env])
-    else:
-        raise ValueError(
-            f"env must be a single environment, a VecEnv of Stable-Baselines3, or say its spec, got {task.env}: "
-            "learning goes on from episode to episode, and vector environments of Gymnasium differ in how they do"
-        )
-    venv.seed(seed)
-    return venv
+        return DummyVecEnv([lambda: env])
+    raise ValueError(
+        f"env must be a single environment, a VecEnv of Stable-Baselines3, or say its spec, got {task.env}: "
+        "learning goes on from episode to episode, and vector environments of Gymnasium differ in how they do"
+    )
 
 
 class _Kept(gym.Wrapper[Any, Any, Any, Any]):

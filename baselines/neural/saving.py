@@ -70,7 +70,7 @@ def load(path: Path, asked: Mapping[str, Any]) -> Any:
         return _unpacked(description["state"], arrays)
 
 
-def shown(demonstrations: Demonstrations) -> str:
+def fingerprint(demonstrations: Demonstrations) -> str:
     """Return what tells demonstrations from others."""
     parts = {"observations": demonstrations.observations, "offsets": demonstrations.offsets}
     if demonstrations.actions is not None:
