@@ -217,9 +217,9 @@ def updates_per_second(n_updates: int = 400) -> dict[str, float]:
     demos = lfd.collect(env, load_expert("Pendulum-v1", "rule"), 1, rng=np.random.default_rng(0))
     task = lfd.Task(env, demos, discount=DISCOUNT)
     game = Game(task)
-    envs = CostVecEnv(training_envs(task, 4, np.random.default_rng(0)), game, None, alternate=True)
+    envs = CostVecEnv(training_envs(task, 4), task, game, None, alternate=True)
     seen, done = (torch.as_tensor(np.array(part)) for part in (demos.acted_on, demos.actions))
-    steps = DemonstratedSteps(seen, done / 2, seen, torch.zeros(len(seen), 1), game.rows)
+    steps = DemonstratedSteps(seen, done / 2, seen, torch.zeros(len(seen), 1))
     settings: dict[str, Any] = {"learning_starts": 900, "batch_size": 128, "device": "cpu", "gradient_steps": 1}
     ours = CloningActorCritic(
         envs, steps, [128, 128], 0, learning_rate=5e-4, train_freq=1, buffer_size=1000, **settings

@@ -85,7 +85,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
         self.n_critics_alone = int(_CRITICS_ALONE * total_updates)
         self.distance_of_cloning = float("nan")
         self.log_temperature = math.log(_FIRST_TEMPERATURE)
-        self._slope: float | None = None
+        self.slope: float | None = None
         self._setup_model()
 
     def _setup_model(self) -> None:
@@ -93,6 +93,9 @@ class CloningActorCritic(OffPolicyAlgorithm):
         rate = self.lr_schedule(1)
         self.actor_optimizer = th.optim.Adam(self.policy.actor.parameters(), rate, fused=True)
         self.critic_optimizer = th.optim.Adam(self.policy.critic.parameters(), rate, fused=True)
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return ["policy", "actor_optimizer", "critic_optimizer"], []
 
     # -- cloning ------------------------------------------------------------------------------------------------------
 
@@ -166,8 +169,8 @@ class CloningActorCritic(OffPolicyAlgorithm):
 
     def _improve(self, observations: th.Tensor) -> None:
         loss, slope, entropy = self.policy.improvement(observations, math.exp(self.log_temperature))
-        self._slope = slope if self._slope is None else 0.99 * self._slope + 0.01 * slope
-        loss = loss * (self.game.trust / max(self._slope, 1e-4))
+        self.slope = slope if self.slope is None else 0.99 * self.slope + 0.01 * slope
+        loss = loss * (self.game.trust / max(self.slope, 1e-4))
         weight = self.cloning_weight
         if weight:
             held = self._cloning_loss(len(observations))
@@ -193,6 +196,10 @@ class Measured(OffPolicyAlgorithm):
     def _setup_model(self) -> None:
         super()._setup_model()
         self.averaged = copy.deepcopy(self.policy)
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        networks, tensors = super()._get_torch_save_params()
+        return [*networks, "averaged"], tensors
 
     def _sample_action(self, learning_starts: int, action_noise: Any = None, n_envs: int = 1) -> Any:
         actions, kept = super()._sample_action(learning_starts, action_noise, n_envs)

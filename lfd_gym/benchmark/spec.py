@@ -174,14 +174,27 @@ class BenchmarkSpec:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkSpec:
         """Build from plain data, refusing keys that mean nothing."""
-        _check_keys("benchmark", data, cls)
-        parts = dict(data)
+        mistakes = _mistakes("benchmark", data, cls)
+        parts = {key: value for key, value in data.items() if key in {part.name for part in fields(cls)}}
         for axis, part in (("environments", EnvironmentSpec), ("learners", LearnerSpec)):
-            entries = parts.get(axis, ())
-            for entry in entries:
-                _check_keys(axis, entry, part)
-            parts[axis] = tuple(part(**entry) for entry in entries)
-        return cls(**parts)
+            made = []
+            for k, entry in enumerate(parts.get(axis, ())):
+                wrong = _mistakes(f"{axis}[{k}]", entry, part)
+                try:
+                    made += [] if wrong else [part(**entry)]
+                except (TypeError, ValueError) as error:
+                    wrong = [str(error)]
+                mistakes += wrong
+            parts[axis] = tuple(made)
+        complete = all(_has_default(part) or parts.get(part.name) for part in fields(cls))
+        if complete or not mistakes:  # else what is wrong with the rest cannot be told
+            try:
+                spec = cls(**parts)
+            except (TypeError, ValueError) as error:
+                mistakes.append(str(error))
+        if mistakes:
+            raise ValueError("; ".join(mistakes))
+        return spec
 
     @classmethod
     def from_file(cls, path: str | Path, imported: Sequence[str] | None = ()) -> BenchmarkSpec:
@@ -207,14 +220,12 @@ class BenchmarkSpec:
         return spec
 
 
-def _check_keys(where: str, data: Mapping[str, Any], part: Any) -> None:
+def _mistakes(where: str, data: Mapping[str, Any], part: Any) -> list[str]:
+    """Return what is wrong with the keys of an entry: all of it."""
     known = [f.name for f in fields(part)]
-    unknown = [key for key in data if key not in known]
-    if unknown:
-        raise ValueError(f"{where} has no setting {unknown[0]!r}; it takes {', '.join(known)}")
-    required = [f.name for f in fields(part) if f.name not in data and not _has_default(f)]
-    if required:
-        raise ValueError(f"{where} lacks the setting {required[0]!r}")
+    unknown = [f"{where} has no setting {key!r}; it takes {', '.join(known)}" for key in data if key not in known]
+    missing = [f.name for f in fields(part) if f.name not in data and not _has_default(f)]
+    return unknown + [f"{where} lacks the setting {name!r}" for name in missing]
 
 
 def _has_default(part: Any) -> bool:

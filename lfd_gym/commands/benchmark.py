@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
+import gymnasium as gym
 import tyro
 
+from lfd_gym.baselines import make_learner
 from lfd_gym.benchmark.engines import Engine, ProcessEngine, RayEngine
 from lfd_gym.benchmark.presets import Preset, preset
 from lfd_gym.benchmark.report import write_report
@@ -16,6 +18,7 @@ from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.runner import run_benchmark
 from lfd_gym.benchmark.spec import BenchmarkSpec
 from lfd_gym.benchmark.summary import format_summary, summarise
+from lfd_gym.commands.arguments import make_env
 from lfd_gym.envs.named import import_modules
 
 
@@ -62,6 +65,7 @@ class Benchmark:
             spec = preset(self.preset)
         else:
             spec = BenchmarkSpec.from_file(self.spec, self.imports)  # type: ignore[arg-type]
+            _check_parts(spec)
         results = run_benchmark(spec, self.out, self.where.make(), retry_failed=self.retry_failed)
         rows = results.rows()
         print(format_summary(summarise([row for row in rows if row["status"] == "ok"])))
@@ -70,6 +74,25 @@ class Benchmark:
             print(f"failed: {row['cell']}: {row['error'].splitlines()[0]}")
         print(f"results: {results.results_file}")
         print(f"report:  {write_report(self.out, self.imports)}")
+
+
+def _check_parts(spec: BenchmarkSpec) -> None:
+    """Refuse environments and learners that cannot be made, all of them at once, before anything runs."""
+    mistakes = []
+    for environment in spec.environments:
+        try:
+            make_env(environment.env_id, environment.kwargs).close()  # type: ignore[no-untyped-call]
+        except (ValueError, gym.error.Error) as error:
+            mistakes.append(f"environment {environment.label}: {error}")
+    for learner in spec.learners:
+        try:
+            make_learner(learner.name, **learner.settings)
+        except ImportError:
+            continue  # an extra that is not installed: those runs fail, the others do not
+        except (TypeError, ValueError) as error:
+            mistakes.append(f"learner {learner.label}: {error}")
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
 
 
 @dataclass(frozen=True)

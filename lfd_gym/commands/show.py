@@ -105,7 +105,7 @@ class Show:
         else:
             env: Any = make_env(env_id, kwargs, render_mode="rgb_array")
             env.reset(seed=self.seed)
-            picture = np.asarray(env.render(), dtype=np.uint8)
+            picture = _rendered(env)
             env.close()
             print(f"{env_id}: observations {env.observation_space}, actions {env.action_space}")
         write_png(self.out, picture)
@@ -140,5 +140,19 @@ class _Frames(gym.Wrapper[Any, Any, Any, Any]):
         return found
 
     def _draw(self) -> None:
-        picture: Any = self.env.render()
-        self.pictures.append(np.array(picture, dtype=np.uint8))
+        self.pictures.append(_rendered(self.env))
+
+
+def _rendered(env: gym.Env[Any, Any]) -> Picture:
+    """Return a picture of an environment, or say why there is none."""
+    try:
+        picture: Any = env.render()
+    except Exception as error:  # whatever a graphics library raises
+        reason = f"{type(error).__name__}: {error}".splitlines()[0]
+        raise OSError(
+            f"{env.spec.id if env.spec else env} cannot be drawn here: {reason}. Without a screen, MuJoCo needs a "
+            "library of graphics, which MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses"
+        ) from error
+    if picture is None:
+        raise ValueError(f"{env} draws nothing with render_mode='rgb_array'")
+    return np.array(picture, dtype=np.uint8)

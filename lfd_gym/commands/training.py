@@ -10,7 +10,7 @@ import numpy as np
 
 from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.evaluation import Evaluation, evaluate
-from lfd_gym.baselines import LearningResult, make_learner
+from lfd_gym.baselines import Learner, LearningResult, make_learner
 from lfd_gym.commands.arguments import (
     Imports,
     as_words,
@@ -78,6 +78,8 @@ class Train:
         settings = parse_kwargs(self.settings, "settings")
         if settings and self.learner is None:
             raise ValueError("--settings are those of a learner: --learner must be given")
+        if self.learner is not None:
+            _make_learner(self.learner, settings)  # wrong settings are said before anything else is looked at
         demonstrations = read_demonstrations(self.demonstrations, self.env, parse_kwargs(self.env_kwargs))
         source = demonstrations.provenance
         env_id, kwargs = choose_environment(
@@ -101,8 +103,7 @@ class Train:
         name, why = (self.learner, "") if self.learner is not None else best_learner(task)
         if name == "grid":  # a policy that looks ahead with the simulator could not be written
             settings = {"savable": True, **settings}
-        import_modules([name.rpartition(":")[0]] if ":" in name else [])
-        learner = make_learner(name, **settings)
+        learner = _make_learner(name, settings)
         log.write(f"{described(env_id, kwargs)}: {demonstrations}")
         if why:
             log.write(f"learner: {name} ({why})")
@@ -139,6 +140,12 @@ class Train:
     def _config(self) -> dict[str, Any]:
         config = asdict(self)
         return {name: str(value) if isinstance(value, Path) else value for name, value in config.items()}
+
+
+def _make_learner(name: str, settings: dict[str, Any]) -> Learner:
+    """Return a learner by its name; MODULE:NAME may be of the current folder."""
+    import_modules([name.rpartition(":")[0]] if ":" in name else [])
+    return make_learner(name, **settings)
 
 
 def _how_it_ended(result: LearningResult) -> list[str]:

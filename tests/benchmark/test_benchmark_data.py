@@ -80,7 +80,7 @@ def test_bad_parts_are_refused(tmp_path):
         EnvironmentSpec("a", "x", discount=1.0, horizon=3)
     with pytest.raises(ValueError, match="label of a learner must be a word"):
         LearnerSpec("bc", label="my bc")
-    with pytest.raises(ValueError, match="environments has no setting 'gamma'"):
+    with pytest.raises(ValueError, match=r"environments\[0\] has no setting 'gamma'"):
         BenchmarkSpec.from_dict({**small_spec().to_dict(), "environments": [{"gamma": 1}]})
     with pytest.raises(ValueError, match="benchmark lacks the setting 'seeds'"):
         BenchmarkSpec.from_dict({k: v for k, v in small_spec().to_dict().items() if k != "seeds"})
