@@ -1,13 +1,13 @@
 """The command line, called as a user does."""
 
-import subprocess
-import sys
+from typing import get_args
 
 import pytest
+import tyro
 from matplotlib.image import imread
 
 import lfd_gym
-from lfd_gym.cli import main
+from lfd_gym.cli import AnyCommand, main
 
 
 def test_version(capsys):
@@ -22,7 +22,7 @@ def test_envs_lists_the_gridworld(capsys):
 
 def test_show_draws_a_gridworld(tmp_path, capsys):
     out = tmp_path / "new" / "grid.png"
-    assert main(["show", "lfd_gym/StochasticGridworld-v0", "--size", "5", "--out", str(out)]) == 0
+    assert main(["show", "lfd_gym/StochasticGridworld-v0", "--env-kwargs", "size=5", "--out", str(out)]) == 0
     assert "25 states, 4 actions" in capsys.readouterr().out
     picture = imread(out)
     assert picture.shape[0] == picture.shape[1]
@@ -38,7 +38,10 @@ def test_show_draws_other_environments(tmp_path):
     ("arguments", "message"),
     [
         (["show", "lfd_gym/Nothing-v0"], "lfd-gym: Environment `Nothing` doesn't exist"),
-        (["show", "lfd_gym/StochasticGridworld-v0", "--size", "0"], "lfd-gym: size must be an integer of at least 1"),
+        (
+            ["show", "lfd_gym/StochasticGridworld-v0", "--env-kwargs", "size=0"],
+            "lfd-gym: size must be an integer of at least 1",
+        ),
     ],
 )
 def test_expected_failures_are_one_line_and_exit_with_2(arguments, message, capsys):
@@ -48,20 +51,24 @@ def test_expected_failures_are_one_line_and_exit_with_2(arguments, message, caps
     assert "Traceback" not in error
 
 
-def test_help_names_every_command():
-    shown = subprocess.run([sys.executable, "-m", "lfd_gym.cli", "--help"], capture_output=True, text=True, check=True)
-    assert all(
-        command in shown.stdout
-        for command in (
-            "envs",
-            "show",
-            "collect",
-            "inspect",
-            "convert",
-            "train",
-            "evaluate",
-            "benchmark",
-            "reproduce",
-            "report",
-        )
-    )
+def commands():
+    """Return the names of all commands, as `--help` of the parser itself lists them."""
+    return [get_args(part)[1].name for part in get_args(AnyCommand)]
+
+
+def test_help_shows_a_worked_line_for_every_command(capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    shown = capsys.readouterr().out
+    lines = [line.removeprefix("$ lfd-gym ") for line in shown.splitlines() if line.startswith("$ lfd-gym ")]
+    assert sorted(line.split()[0] for line in lines) == sorted(commands())
+    for line in lines:  # whole lines, which the parser understands
+        assert tyro.cli(AnyCommand, args=line.split()) is not None
+
+
+def test_shell_completion_is_printed(capsys):
+    with pytest.raises(SystemExit):
+        main(["--tyro-print-completion", "bash"])
+    script = capsys.readouterr().out
+    assert all(command in script for command in commands())

@@ -11,7 +11,7 @@ import pytest
 import tyro
 
 from lfd_gym import Demonstrations
-from lfd_gym.commands.demonstrations import Collect, Convert, Inspect, parse_kwargs
+from lfd_gym.commands.demonstrations import Collect, Convert, Inspect
 
 SCRIPT = Path(__file__).parents[2] / "scripts" / "collect_rollouts.py"
 GRIDWORLD = "lfd_gym/StochasticGridworld-v0"
@@ -114,13 +114,13 @@ def test_an_optimal_expert_needs_a_table_or_a_simulator():
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
-        (["--expert", "best"], ValueError, "expert must be optimal, noisy, soft, random, human or ppo:PATH"),
-        (["--env-kwargs", "size"], ValueError, "env_kwargs must be NAME=JSON, got 'size'"),
+        (["--expert", "best"], ValueError, "expert must be optimal, noisy, soft, random, human, policy:PATH"),
+        (["--env-kwargs", "size"], ValueError, "env_kwargs must be NAME=VALUE, got 'size'"),
         (["--out", "grid.csv"], ValueError, r"out must end in \.npz"),
         (["--out", "nowhere/grid.npz"], FileNotFoundError, "the folder nowhere does not exist"),
         (["--env", "CartPole-v1", "--env-kwargs", "--expert", "soft"], ValueError, "soft needs a tabular environment"),
         (["--env", "Nowhere-v0"], gym.error.Error, "Nowhere"),
-        (["--trajectories", 0], ValueError, "n_trajectories must be at least 1"),
+        (["--trajectories", 0], ValueError, "trajectories must be at least 1"),
     ],
 )
 def test_wrong_arguments_are_named_and_nothing_is_written(words, error, message):
@@ -145,18 +145,6 @@ def test_inspect_and_convert(capsys):
     os.mkdir("folder")
     with pytest.raises(ValueError, match="does not say its spaces: give --env"):
         run(Inspect, "folder")
-
-
-def test_kwargs_are_json():
-    words = ["size=8", "p=0.5", "name=4x4", "desc=[1, 2]", "flag=false", "text=a=b"]
-    assert parse_kwargs(words) == {
-        "size": 8,
-        "p": 0.5,
-        "name": "4x4",
-        "desc": [1, 2],
-        "flag": False,
-        "text": "a=b",
-    }
 
 
 def test_the_script_is_the_same_command():

@@ -40,7 +40,7 @@ def test_train_writes_a_folder_that_evaluate_reads(demonstrations, tmp_path, cap
     certificate = json.loads((out / "certificate.json").read_text())
     assert metrics["evaluation"]["cost_distance"] <= certificate["cost_distance_bound"]
     assert sum(json.loads((out / "weights.json").read_text())["cost_weights"]) == pytest.approx(1.0)
-    assert "cutting_plane (the model is known: the exact apprentice) learned in" in (out / "log.txt").read_text()
+    assert "learner: cutting_plane (the model is known: the exact apprentice)" in (out / "log.txt").read_text()
 
     table = tmp_path / "evaluation.json"
     Evaluate(source=out, out=table).run()

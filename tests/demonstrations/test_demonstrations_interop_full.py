@@ -4,11 +4,9 @@ import dataclasses
 import json
 import multiprocessing
 import os
-import pickle
 import shutil
 import signal
 import time
-import zipfile
 
 import gymnasium as gym
 import jsonpickle
@@ -32,7 +30,7 @@ from lfd_gym import Demonstrations, FiniteMDP, as_generative_model, collect
 from lfd_gym.commands.demonstrations import Collect, Convert, Inspect
 from lfd_gym.demonstrations.forms import as_demonstrations
 from lfd_gym.demonstrations.interop_minari import list_datasets
-from lfd_gym.demonstrations.ppo_expert import load_ppo, save_ppo, train_ppo
+from lfd_gym.demonstrations.sb3_expert import train_expert
 
 # imitation 1.0.1 calls jsonpickle in a way that jsonpickle 4 announces to change.
 pytestmark = pytest.mark.filterwarnings("ignore:keys will default to True:DeprecationWarning")
@@ -606,19 +604,6 @@ def test_commands_move_between_all_formats(tmp_path, minari_root, monkeypatch, c
     run(Convert, "grid.npz", "--format", "minari", "--out", "grid/expert-v0", "--force")
 
 
-def test_a_network_is_trained_saved_and_collected_by_command(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    grid = ["--env", GRIDWORLD, "--env-kwargs", "size=3", "--trajectories", "3", "--horizon", "9"]
-    run(Collect, *grid, "--expert", "ppo:expert.zip", "--train-ppo", "100", "--format", "imitation", "--out", "saved")
-    assert sorted(os.listdir()) == ["expert.zip", "saved", "saved.visits.png"]
-    with pytest.raises(FileExistsError, match="--force trains and saves it anew"):
-        run(Collect, *grid, "--expert", "ppo:expert.zip", "--train-ppo", "100", "--out", "grid.npz")
-    run(Collect, *grid, "--expert", "ppo:expert.zip", "--deterministic", "--out", "grid.npz")
-    demos = Demonstrations.load("grid.npz")
-    network = load_ppo("expert.zip", demos.observation_space, demos.action_space)
-    np.testing.assert_array_equal(demos.actions, network.predict(demos.acted_on, deterministic=True)[0])
-
-
 def run(command, *words):
     tyro.cli(command, args=list(words)).run()
 
@@ -629,68 +614,7 @@ def run(command, *words):
 @pytest.fixture(scope="module")
 def trained():
     env = gym.make(GRIDWORLD, size=4, cost_seed=1, max_episode_steps=20)
-    return env, train_ppo(env, 6_000, seed=0, n_steps=500, batch_size=250, gamma=0.9, learning_rate=3e-3)
-
-
-def test_ppo_learns_and_is_saved_and_loaded(trained, tmp_path):
-    env, ppo = trained
-    mdp = FiniteMDP.from_env(env, 0.9)
-    cost = env.unwrapped.cost_features[:, 0]
-    save_ppo(ppo, tmp_path / "expert.zip")
-    network = load_ppo(tmp_path / "expert.zip", env.observation_space, env.action_space)
-    for one, other in zip(network.state_dict().values(), ppo.policy.state_dict().values(), strict=True):
-        assert torch.equal(one, other)
-    learned = mdp.expected_cost(lfd_gym.policies.conversion.policy_table(network, mdp), cost)
-    best, uniform = mdp.expected_cost(mdp.optimal_policy(cost), cost), mdp.expected_cost(np.full((16, 4), 0.25), cost)
-    assert learned < uniform - 0.7 * (uniform - best)
-    assert PPO.load(tmp_path / "expert.zip") is not None  # it is Stable-Baselines3's own file
-    with pytest.raises(FileExistsError):
-        save_ppo(ppo, tmp_path / "expert.zip")
-
-
-def test_a_hostile_network_does_not_run(trained, tmp_path):
-    env, ppo = trained
-    marker = tmp_path / "was_run"
-    save_ppo(ppo, tmp_path / "expert.zip")
-    with zipfile.ZipFile(tmp_path / "expert.zip") as archive, zipfile.ZipFile(tmp_path / "data.zip", "w") as hostile:
-        for name in archive.namelist():
-            content = archive.read(name)
-            if name == "data":
-                data = json.loads(content)
-                data["policy_class"][":serialized:"] = _base64_pickle(Payload(marker))
-                content = json.dumps(data).encode()
-            hostile.writestr(name, content)
-    load_ppo(tmp_path / "data.zip", env.observation_space, env.action_space)
-    assert not marker.exists()
-    with zipfile.ZipFile(tmp_path / "weights.zip", "w") as hostile:
-        hostile.writestr("policy.pth", pickle.dumps(Payload(marker)))
-    with pytest.raises(ValueError, match=r"weights\.zip does not hold a network saved by Stable-Baselines3"):
-        load_ppo(tmp_path / "weights.zip", env.observation_space, env.action_space)
-    assert not marker.exists()
-    with pytest.raises(Exception):  # noqa: B017, PT011  (whatever becomes of it, the payload is real)
-        PPO.load(tmp_path / "data.zip")
-    assert marker.exists()
-
-
-def _base64_pickle(thing):
-    import base64
-
-    return base64.b64encode(pickle.dumps(thing)).decode()
-
-
-def test_networks_of_another_form_are_named(trained, tmp_path):
-    env, _ = trained
-    other = PPO("MlpPolicy", env, policy_kwargs={"net_arch": [8]}, device="cpu")
-    save_ppo(other, tmp_path / "other.zip")
-    with pytest.raises(ValueError, match="network of another form than the default one"):
-        load_ppo(tmp_path / "other.zip", env.observation_space, env.action_space)
-    with pytest.raises(ValueError, match="must not hold policy_kwargs"):
-        train_ppo(env, 10, seed=0, policy_kwargs={"net_arch": [8]})
-    with pytest.raises(FileNotFoundError, match="there is no file"):
-        load_ppo(tmp_path / "nowhere.zip", env.observation_space, env.action_space)
-    (tmp_path / "text.zip").write_text("text")
-    with pytest.raises(ValueError, match="does not hold a network"):
-        load_ppo(tmp_path / "text.zip", env.observation_space, env.action_space)
+    return env, train_expert(env, "ppo", 6_000, 0, n_steps=500, batch_size=250, gamma=0.9, learning_rate=3e-3)
 
 
 @pytest.mark.parametrize("deterministic", [True, False])
