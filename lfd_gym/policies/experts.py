@@ -1,6 +1,6 @@
 """Experts to learn from: noisy, soft-optimal and mixed policies of finite MDPs.
 
-The optimal one is `FiniteMDP.optimal_policy`. A network trained with Stable-Baselines3 is in `ppo_expert`, a person at
+The optimal one is `FiniteMDP.optimal_policy`. A network trained with Stable-Baselines3 is in `sb3_expert`, a person at
 the keyboard in `human_expert`.
 """
 
