@@ -41,8 +41,8 @@ class Collect:
     """Where to write: a file (npz), a folder (imitation), or the id of a dataset such as grid/expert-v0 (minari)."""
     acting: Annotated[Acting, tyro.conf.arg(name="")] = field(default_factory=Acting)
     train_expert: Algorithm | None = None
-    """Train an expert with Stable-Baselines3 on the environment's reward first, and keep it where --expert says
-    (policy:PATH.npz, or sb3:PATH.zip to go on with it there), by default beside the demonstrations."""
+    """Train an expert with Stable-Baselines3 on the environment's reward first, and keep it where --expert says, as
+    policy:PATH.npz or as sb3:PATH.zip to go on with it there; by default beside the demonstrations."""
     steps: int = 50_000
     """With --train-expert: for how many steps of the environment."""
     trajectories: int = 10

@@ -47,9 +47,10 @@ class Acting:
 
     expert: str | None = None
     """optimal plans in tabular environments and, on a grid, in simulators such as classic control; noisy and soft need
-    a table; random; human plays in a window. policy:PATH (or a .npz) is a policy or a run folder of this package,
+    a table; random; human plays in a window. A .npz, or policy:PATH, is a policy or a run folder of this package,
     sb3:PATH a model of Stable-Baselines3 (PPO, A2C, DQN, SAC, TD3, DDPG), MODULE:NAME a policy or a function of
-    observations in a Python module of yours."""
+    observations in a Python module of yours. By default optimal, or whom --train-expert makes; show plays at random, or
+    the policy of a run."""
     trust: Trust = False
     discount: float = 0.9
     """What optimal, noisy and soft experts plan with. A reward that is a hundred steps away needs 0.99 or more."""
