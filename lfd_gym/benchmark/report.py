@@ -175,12 +175,8 @@ def _failures(rows: Sequence[Row]) -> str:
     return f"<p>{len(rows)} runs failed.</p>{items}"
 
 
-#: Where no run has got so far as to record it.
-_NOTHING_RECORDED: dict[str, Any] = {"versions": {}, "revision": "unknown", "machine": "unknown"}
-
-
 def _reproduce(results: ResultsFolder, rows: Sequence[Row]) -> str:
-    provenance = next((row["provenance"] for row in rows if "provenance" in row), _NOTHING_RECORDED)
+    provenance = next(row["provenance"] for row in rows if "provenance" in row)  # a run that failed has none
     versions = "\n".join(f"{name}=={version}" for name, version in provenance["versions"].items())
     command = "lfd-gym benchmark --spec spec.json --out DIR\nlfd-gym report DIR"
     return (
