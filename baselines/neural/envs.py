@@ -13,13 +13,17 @@ from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
 from lfd_gym.baselines.neural.game import EpisodeSums, Game
+from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.environments import is_stable_baselines_vector, known_spec
+from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.spaces import to_array
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray
 
 #: An entry that moves less than this is not blown up to move by one.
 _LEAST_SCALE = 1e-2
+#: Episodes of random play that scales are chosen from, and how long they are at most.
+_N_RANDOM, _RANDOM_STEPS = 5, 200
 #: Episodes whose returns are shown.
 _N_RETURNS = 20
 
@@ -43,6 +47,17 @@ class Scaling:
         variance = np.mean(variances, axis=0) + np.var(means, axis=0)
         scale = np.maximum(np.sqrt(variance), _LEAST_SCALE)
         return cls(centre.astype(np.float32), scale.astype(np.float32))
+
+    @classmethod
+    def for_playing(cls, task: Task, rng: np.random.Generator) -> Scaling | None:
+        """Choose scales by the demonstrations and a little random play; None where observations are integers."""
+        if not isinstance(task.observation_space, gym.spaces.Box):
+            return None
+        actions = task.action_space
+        if isinstance(actions, gym.spaces.Box) and not actions.is_bounded():
+            return cls.of(task.demonstrations.acted_on, None)
+        played = collect(task.env, UniformPolicy(actions), _N_RANDOM, _RANDOM_STEPS, rng)
+        return cls.of(task.demonstrations.acted_on, played.acted_on)
 
     def __call__(self, observations: NDArray[Any]) -> NDArray[np.float32]:
         """Return a batch of observations, (n, d)."""

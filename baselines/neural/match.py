@@ -254,9 +254,7 @@ class Match:
             seed = np.random.default_rng([first_seed, model.num_timesteps]).integers(2**31 - n_envs)
             self.envs.seed(int(seed))
             model._last_obs = None  # so that all environments begin anew
-            model.learn(
-                min(length, self.budget - model.num_timesteps), duel, log_interval=None, reset_num_timesteps=False
-            )
+            model.learn(min(length, self.budget - model.num_timesteps), duel, None, reset_num_timesteps=False)  # type: ignore[arg-type]
             if path is not None:
                 saving.save(path, self._asked(), self._state(duel))
         duel.close()

@@ -106,7 +106,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
         self.policy.begin_cloning()
         optimizer = th.optim.Adam(self.policy.actor.parameters(), learning_rate, fused=True)
         for _ in range(n_steps):
-            _step(optimizer, self._cloning_loss(batch_size))
+            optimise(optimizer, self._cloning_loss(batch_size))
         self.policy.keep_cloned()
 
     def _cloning_loss(self, batch_size: int) -> th.Tensor:
@@ -159,7 +159,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
             with th.no_grad():
                 targets = batch.rewards + (1 - batch.dones) * self.gamma * networks.next_values(batch.next_observations)
             values = networks.values_of(batch.observations, batch.actions)
-            _step(self.critic_optimizer, 2 * ((values - targets) ** 2).mean())
+            optimise(self.critic_optimizer, 2 * ((values - targets) ** 2).mean())
             with th.no_grad():
                 for now, slow in zip(networks.critic.parameters(), networks.critic_target.parameters(), strict=True):
                     slow.lerp_(now, self.tau)
@@ -177,12 +177,13 @@ class CloningActorCritic(OffPolicyAlgorithm):
             if self.stays_near:
                 held = held + self.policy.drift(observations)
             loss = loss + weight * held
-        _step(self.actor_optimizer, loss)
+        optimise(self.actor_optimizer, loss)
         rate = self.actor_optimizer.param_groups[0]["lr"]
         self.log_temperature += rate if entropy < self.policy.least_entropy else -rate
 
 
-def _step(optimizer: th.optim.Optimizer, loss: th.Tensor) -> None:
+def optimise(optimizer: th.optim.Optimizer, loss: th.Tensor) -> None:
+    """Take one step down the loss."""
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()

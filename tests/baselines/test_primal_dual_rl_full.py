@@ -15,6 +15,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 import lfd_gym as lfd
 from lfd_gym.baselines import make_learner
 from lfd_gym.baselines.neural import saving
+from lfd_gym.baselines.neural.game import Game
 from lfd_gym.learning import best_learner
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.testing import check_learner
@@ -374,9 +375,28 @@ def test_progress_is_logged_for_other_tools(tmp_path):
     assert list(tmp_path.glob("events.out.tfevents*"))
 
 
-def test_it_ends_when_the_distance_is_within_chance():
-    task = make_task(n_demonstrations=2)
-    result = learn(task, small(cloning_steps=1000), budget=40_000)
+def test_chance_is_told_from_signal():
+    game = Game(make_task(n_demonstrations=5))
+    rng = np.random.default_rng(0)
+    mean, spread = game.expert, 0.1 * rng.normal(size=(5, game.expert.size))
+    game.per_demonstration = mean + spread - spread.mean(axis=0)
+
+    def after(shift):
+        game._episodes = []
+        for _ in range(20):
+            game.hear(mean + shift + 0.1 * rng.normal(size=mean.size))
+        game.move()
+        return game.within_chance
+
+    # Of the squared distance of two means, half the time more than expected is chance, and half the time less.
+    assert 5 < sum(after(0.0) for _ in range(40)) < 35
+    assert not any(after(0.2) for _ in range(40))
+
+
+@ANY_LEVEL
+def test_it_ends_when_the_distance_is_within_chance(monkeypatch):
+    monkeypatch.setattr(Game, "_share_of_signal", lambda *_: 0.0)
+    result = learn(make_task(), small(cloning_steps=20), budget=40_000)
     assert result.facts["ended_within_chance"]
-    assert result.resources.env_steps < 40_000
-    assert near_the_middle(result) < 0.3
+    assert 10_000 <= result.facts["n_snapshots"] * 500 < 11_500
+    assert result.resources.env_steps < 20_000
