@@ -137,9 +137,11 @@ def make_env(env_id: str, kwargs: Mapping[str, Any], **settings: Any) -> gym.Env
     except (ValueError, OSError, ImportError, gym.error.Error):
         raise  # they say what is wrong
     except Exception as error:  # an environment may raise anything
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if unknown and unknown[1] == "render_mode":
+            raise ValueError(f"{env_id} cannot be drawn: it takes no render_mode") from error
         if not kwargs:
             raise
-        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if unknown and unknown[1] in kwargs:
             known = ", ".join(name for name in taken if name != "kwargs") or "no arguments"
             raise ValueError(f"env_kwargs: {env_id} has no argument {unknown[1]!r}; it takes {known}") from error

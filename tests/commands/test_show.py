@@ -11,6 +11,7 @@ from PIL import Image
 import lfd_gym as lfd
 from lfd_gym import cli
 from lfd_gym.commands.pictures import write_video
+from lfd_gym.envs import TabularEnv
 
 GRID = "lfd_gym/StochasticGridworld-v0"
 
@@ -98,3 +99,14 @@ def test_colours_of_a_film_are_those_of_its_pictures(tmp_path):
     write_video(tmp_path / "a.gif", [red, blue, red], 10.0, overwrite=False)
     for wanted, found in zip([red, blue, red], frames(tmp_path / "a.gif"), strict=True):
         assert np.abs(found.astype(int) - wanted).max() <= 4
+
+
+def test_what_draws_nothing_is_named(capsys):
+    numbers = np.full((2, 1, 2), 0.5), np.array([1.0, 0.0]), np.zeros((2, 1))
+    gym.register("Undrawn-v0", lambda: TabularEnv(*numbers), max_episode_steps=5)
+    try:
+        for words in (["--video", "a.gif"], []):
+            assert run("show", "Undrawn-v0", *words) == 2
+            assert capsys.readouterr().err.endswith("lfd-gym: Undrawn-v0 cannot be drawn: it takes no render_mode\n")
+    finally:
+        del gym.registry["Undrawn-v0"]
