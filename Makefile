@@ -4,10 +4,11 @@ PYTEST_ARGS ?=
 BIN := .venv/bin
 CORE := .venv-core/bin
 NEWEST := .venv-newest/bin
+DOCS := .venv-docs/bin
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: help demo test test-core test-newest test-slow lint format bench clean
+.PHONY: help demo test test-core test-newest test-slow lint format bench docs pictures package clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -41,8 +42,17 @@ format: .venv/.installed  ## let ruff rewrite the sources
 bench: .venv/.installed  ## measure every bar against its reference
 	$(BIN)/python benchmarks/run_all.py
 
+docs: .venv-docs/.installed  ## build the site into out/site: runs the tutorials, warnings are errors
+	NO_MKDOCS_2_WARNING=1 $(DOCS)/mkdocs build --quiet
+
+pictures: .venv/.installed  ## make the README's pictures again
+	$(BIN)/python scripts/readme_pictures.py
+
+package: .venv/.installed  ## build wheel and sdist, check them, and run the first example from each in a fresh environment
+	scripts/check_package.sh
+
 clean:  ## remove the virtual environments and everything built
-	rm -rf .venv .venv-core .venv-newest build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-core .venv-newest .venv-docs build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # Reinstalls only when what is to be installed has changed. pip's build isolation takes setuptools from the registry.
 .venv/.installed: pyproject.toml constraints.txt
@@ -55,6 +65,12 @@ clean:  ## remove the virtual environments and everything built
 	$(PYTHON) -m venv .venv-core
 	$(CORE)/python -m pip install --quiet --upgrade pip
 	$(CORE)/python -m pip install --quiet --editable ".[test]" "gymnasium>=1.4"
+	@touch $@
+
+.venv-docs/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-docs
+	$(DOCS)/python -m pip install --quiet --upgrade pip
+	$(DOCS)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	@touch $@
 
 # `imitation` pins older versions of both, but works with these; what else it imports is named here.

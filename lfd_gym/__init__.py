@@ -6,7 +6,7 @@ Importing this package registers its environments. It imports neither torch nor 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lfd_gym import baselines, envs, features, testing
+from lfd_gym import baselines, envs, features, plots, testing
 from lfd_gym.assessment.certificate import Certificate, certify
 from lfd_gym.assessment.collecting import Collected, collect_until
 from lfd_gym.assessment.evaluation import Evaluation, evaluate
@@ -49,7 +49,7 @@ from lfd_gym.validation import LfdGymWarning
 if TYPE_CHECKING:
     from lfd_gym.training.trainer import PrimalDualTrainer
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "Ball",
@@ -102,6 +102,7 @@ __all__ = [
     "noisy_policy",
     "normalise_costs",
     "optimal_policy",
+    "plots",
     "reward_cost",
     "save_policy",
     "soft_optimal_policy",

@@ -151,8 +151,8 @@ class TabularOccupancyFeatures(FiniteOccupancyFeatures):
 class EmpiricalOccupancyFeatures(OccupancyFeatures):
     """Φ whose columns are weighted empirical distributions: pairs drawn with replacement from pools of samples.
 
-    Works over any state space: only draws are needed. Column i gives the pair (states[i][k], actions[i][k]) the
-    probability weights[i][k].
+    Works over any state space: only draws are needed. Column i gives the pair ``(states[i][k], actions[i][k])`` the
+    probability ``weights[i][k]``.
 
     Parameters
     ----------
