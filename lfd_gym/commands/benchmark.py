@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import tyro
 
 from lfd_gym.benchmark.engines import Engine, ProcessEngine, RayEngine
-from lfd_gym.benchmark.presets import Preset, preset
+from lfd_gym.benchmark.presets import Preset, narrowed, preset
 from lfd_gym.benchmark.report import write_report
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.runner import run_benchmark
@@ -44,9 +44,18 @@ class Benchmark:
     out: Path
     """The folder for results."""
     preset: Preset | None = None
-    """A benchmark that comes with the package: quick (a minute), paper (minutes), or full (hours)."""
+    """A benchmark that comes with the package: quick (minutes), paper (the paper's experiment), classic (classic
+    control, an evening), control (LunarLander and MuJoCo's pendulums, a night), or full (every learner, days)."""
     spec: Path | None = None
     """A benchmark of your own: a TOML file, or the spec.json of an earlier run."""
+    environments: tuple[str, ...] = ()
+    """Only the environments of these labels."""
+    learners: tuple[str, ...] = ()
+    """Only the learners of these labels."""
+    demonstrations: tuple[int, ...] = ()
+    """Only these numbers of demonstrations."""
+    seeds: tuple[int, ...] = ()
+    """Only these seeds."""
     retry_failed: bool = False
     """Run again what failed before."""
     imports: Annotated[tuple[str, ...], tyro.conf.arg(name="import")] = ()
@@ -62,6 +71,7 @@ class Benchmark:
             spec = preset(self.preset)
         else:
             spec = BenchmarkSpec.from_file(self.spec, self.imports)  # type: ignore[arg-type]
+        spec = narrowed(spec, self.environments, self.learners, self.demonstrations, self.seeds)
         results = run_benchmark(spec, self.out, self.where.make(), retry_failed=self.retry_failed)
         rows = results.rows()
         print(format_summary(summarise([row for row in rows if row["status"] == "ok"])))
