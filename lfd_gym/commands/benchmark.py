@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import tyro
 
@@ -15,7 +16,7 @@ from lfd_gym.benchmark.report import write_report
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.runner import run_benchmark
 from lfd_gym.benchmark.spec import BenchmarkSpec
-from lfd_gym.benchmark.summary import format_summary, summarise
+from lfd_gym.benchmark.summary import conclusion, format_tables
 from lfd_gym.envs.named import import_modules
 
 
@@ -74,12 +75,21 @@ class Benchmark:
         spec = narrowed(spec, self.environments, self.learners, self.demonstrations, self.seeds)
         results = run_benchmark(spec, self.out, self.where.make(), retry_failed=self.retry_failed)
         rows = results.rows()
-        print(format_summary(summarise([row for row in rows if row["status"] == "ok"])))
-        failed = [row for row in rows if row["status"] != "ok"]
-        for row in failed:
-            print(f"failed: {row['cell']}: {row['error'].splitlines()[0]}")
+        succeeded = [row for row in rows if row["status"] == "ok"]
+        print(f"{format_tables(succeeded)}\n\n{conclusion(succeeded)}")
+        _print_failures([row for row in rows if row["status"] != "ok"])
         print(f"results: {results.results_file}")
         print(f"report:  {write_report(self.out, self.imports)}")
+
+
+def _print_failures(rows: Sequence[dict[str, Any]]) -> None:
+    """Print each error once, with how many runs ended by it."""
+    cells: dict[str, list[str]] = {}
+    for row in rows:
+        cells.setdefault(row["error"].splitlines()[0], []).append(row["cell"])
+    for error, those in cells.items():
+        others = f" and {len(those) - 1} other runs" if len(those) > 1 else ""
+        print(f"failed: {those[0]}{others}: {error}")
 
 
 @dataclass(frozen=True)
