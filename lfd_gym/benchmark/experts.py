@@ -120,7 +120,9 @@ def make_expert(spec: EnvironmentSpec, task: Task) -> Policy:
     if kind != "optimal":
         raise ValueError(f"expert of {spec.label} has demonstrations only, and no policy: {spec.expert}")
     if task.access != "model":
-        return optimal_policy(task.env, spec.discount, rng=named_stream(f"expert of {spec.label}"))
+        return optimal_policy(
+            gym.make(spec.env_id, **spec.kwargs), spec.discount, rng=named_stream(f"expert of {spec.label}")
+        )
     if task.true_cost is None:
         raise ValueError(
             f"environment {spec.label} has no reward to be optimal for: it offers neither P nor cost_features"
@@ -169,7 +171,7 @@ def _returns(task: Task, policy: Policy, rng: np.random.Generator) -> FloatArray
 
 
 def _totals(demonstrations: Demonstrations) -> FloatArray:
-    return np.array([np.sum(episode.rewards) for episode in demonstrations], dtype=np.float64)
+    return np.array([np.asarray(episode.rewards).sum() for episode in demonstrations], dtype=np.float64)
 
 
 def _of_recorded(

@@ -83,14 +83,14 @@ def scores_by_learner(rows: Sequence[Row], styles: dict[str, Style], title: str,
     groups = [group for group in groups_of(rows) if group.scores]
     counts = sorted({group.n_demonstrations for group in groups})
     learners = [learner for learner in styles if any(group.learner == learner for group in groups)]
-    learners.sort(key=lambda learner: np.mean([g.score for g in groups if g.learner == learner]))  # type: ignore[misc]
+    learners.sort(key=lambda learner: np.mean([g.score for g in groups if g.learner == learner]))
     figure, axes = new_axes("score: 0 random play, 1 the expert", "", title, height=1.6 + 0.34 * len(learners))
     axes.axvline(1.0, color=_GREY, linestyle="--", linewidth=1)
     axes.axvline(0.0, color=_GREY, linestyle=":", linewidth=1)
     for group in groups:
         k = counts.index(group.n_demonstrations)
         level = learners.index(group.learner) + 0.5 * (k - (len(counts) - 1) / 2) / max(1, len(counts) - 1)
-        drawn = {"color": styles[group.learner].color, "marker": list(_MARKERS)[k], "linewidths": 0}
+        drawn: dict[str, Any] = {"color": styles[group.learner].color, "marker": list(_MARKERS)[k], "linewidths": 0}
         shown = np.clip(group.scores, _LOWEST_SCORE, None)
         dots = axes.scatter(shown, np.full(shown.size, level), s=18, alpha=0.5, **drawn)
         dots.set_gid(f"{name}~{group.learner}~runs{k}")
@@ -150,6 +150,12 @@ def scores_over_seconds(rows: Sequence[Row], styles: dict[str, Style], title: st
             )
             dots.set_gid(f"{name}~{learner}~dots")
     axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.xaxis.set_minor_formatter("")
+    low, high = axes.get_xlim()
+    if high < 20 * low:  # else no power of ten may be in sight
+        axes.set_xlim(low / 5, high * 5)
+    axes.set_ylim(min(0.0, *axes.get_ylim()) - 0.05, max(1.1, axes.get_ylim()[1]))  # all of the scale, always
     axes.axhline(1.0, color=_GREY, linestyle="--", linewidth=1)
     return _with_legend(figure)
 

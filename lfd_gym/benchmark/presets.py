@@ -62,8 +62,8 @@ def preset(name: Preset) -> BenchmarkSpec:
 
 
 def _quick() -> BenchmarkSpec:
-    tables = ("expert", "random", "tabular_bc", "bc", "gail", "mirror_descent", "plug_in", "cutting_plane")
-    tables += ("apprentice_bc",)
+    ours = ("mirror_descent", "plug_in", "cutting_plane", "apprentice_bc")
+    tables = ("expert", "random", "tabular_bc", "bc", "gail", *ours)
     budgets = {"gail": 150_000}
     return BenchmarkSpec(
         environments=(

@@ -38,16 +38,17 @@ Row = dict[str, Any]
 
 _SUMMARY_NOTE = (
     "Score: 0 is the random policy, 1 the expert, by the known true cost or else by the returns of whole episodes, of "
-    "the policy at the end of learning. IQM is the mean of the middle half of the runs, its interval over that many runs "
+    "the policy at the end of learning. IQM is the mean of the middle half of the runs, its interval over so many runs "
     "is Student's below ten, else a stratified bootstrap. Reached: in how many environments, with their numbers of "
     "demonstrations, the mean score is 0.95 or more. Knows: what is asked for or was used; costs are told, or generic. "
     "Steps: of the environment, or draws from a simulator. CPU seconds: of learning, without imports and compilation. "
     "Both are means over runs. Press a heading to sort."
 )
 _TABLE_NOTE = (
-    "Means over seeds; behind a score the worst and the best of the seeds. Distance: the largest excess over the "
-    "expert, or over the demonstrations, in any cost of the class; it is at most the bound, with 95 % certainty in each "
-    "run. Better than random: in how many runs the bound is below the distance of random play."
+    "In the tables below are means over seeds; behind a score stand the worst and the best of the seeds. Distance: the "
+    "largest excess over the expert in any cost of the class, or over the data, that is the demonstrations. With 95 % "
+    "certainty in each run it is at most the bound. Beats random: in how many runs the bound is below the distance of "
+    "random play."
 )
 _MAPS_NOTE = (
     "Arrows: the policy. The darker the square, the more often the expert is there. Orange: where the learner does "
@@ -120,7 +121,7 @@ def _summary(summary: Sequence[SummaryRow]) -> str:
         ("CPU seconds", "number", lambda r: r.cpu_seconds, lambda r: f"{r.cpu_seconds:.2f}"),
         ("runs", "number", lambda r: r.n_runs, lambda r: str(r.n_runs)),
     )
-    return f'{_table(columns, summary, "summary-table")}<p class="note">{_SUMMARY_NOTE}</p>'
+    return f'{_table(columns, summary, "summary-table")}<p class="note">{_SUMMARY_NOTE} {_TABLE_NOTE}</p>'
 
 
 def _score_of(row: SummaryRow) -> str:
@@ -140,15 +141,14 @@ def _groups_table(groups: Sequence[Group]) -> str:
         ("true cost", "number", _of("true_cost"), _shown(_of("true_cost"), "+.4f")),
         ("distance", "number", _of("cost_distance"), _shown(_of("cost_distance"), ".3f")),
         ("bound", "number", lambda g: _number(g.bound), _shown(lambda g: _number(g.bound), ".3f")),
-        ("about the", "text", _about, _about),
-        ("better than random", "number", lambda g: g.n_beat_random, lambda g: f"{g.n_beat_random} of {len(g.rows)}"),
+        ("beats random", "number", lambda g: g.n_beat_random, lambda g: f"{g.n_beat_random} of {len(g.rows)}"),
+        ("to the", "text", _about, _about),
         ("steps", "number", lambda g: g.mean(samples_of), lambda g: f"{g.mean(samples_of):,.0f}"),
         ("CPU s", "number", lambda g: g.mean(seconds_of), lambda g: f"{g.mean(seconds_of):.2f}"),
         ("knows", "text", lambda g: knowledge(g.rows[0]), lambda g: knowledge(g.rows[0])),
-        ("seeds", "number", lambda g: len(g.rows), lambda g: str(len(g.rows))),
     )
     known = tuple(column for column in columns if any(column[2](group) != "" for group in groups))
-    return f'{_table(known, groups)}<p class="note">{_TABLE_NOTE}</p>'
+    return _table(known, groups)
 
 
 def _range(group: Group) -> str:
@@ -171,7 +171,7 @@ def _shown(value_of: Callable[[Group], Any], form: str) -> Callable[[Group], str
 
 
 def _about(group: Group) -> str:
-    return str(group.rows[0]["facts"].get("certified_about") or "-")
+    return {"demonstrations": "data"}.get(about := str(group.rows[0]["facts"].get("certified_about") or "-"), about)
 
 
 def _number(value: float | None) -> float | str:

@@ -123,15 +123,20 @@ def conclusion(rows: Sequence[Row]) -> str:
     for group in sorted(first, key=lambda group: -(group.score or 0.0)):
         counts.setdefault(group.learner, []).append(group.reached)
     ranked = sorted(counts.items(), key=lambda item: -sum(item[1]))
-    said = [f"{learner} on {sum(hits)} of {len(hits)}" for learner, hits in ranked if any(hits)]
+    some = [(learner, sum(hits), len(hits)) for learner, hits in ranked if any(hits)]
     none = [learner for learner, hits in ranked if not any(hits)]
-    places = f"{len(fewest)} environments" if len(fewest) > 1 else next(iter(fewest))
+    start = f"From {_words(set(fewest.values()))}"
+    standard = f"(a mean score of {REACHED:g} or more)"
+    if not some:
+        return f"{start}, nobody reaches the expert {standard} {_places(list(fewest))}: not {_listed(none, 'nor')}."
     if len(fewest) == 1:
-        said = [learner for learner, hits in ranked if any(hits)]
-    whom = f"{_listed(said)} reach{'es' * (len(said) == 1)} the expert" if said else "nobody reaches the expert"
-    where = f"of the {places}" if len(fewest) > 1 else f"on {places}"
-    never = f"; {_listed(none)} {'do' if len(none) > 1 else 'does'} not" if none and said else ""
-    return f"From {_words(set(fewest.values()))}, {where}, {whom} (a mean score of {REACHED:g} or more){never}."
+        reach = "reaches" if len(some) == 1 else "reach"
+        said = f"{_listed([learner for learner, _, _ in some])} {reach} the expert {_places(list(fewest))} {standard}"
+    else:
+        (first_learner, hits, total), *others = some
+        said = f"{first_learner} reaches the expert on {hits} of {total} environments {standard}"
+        said += "".join(f"; {learner} on {hits} of {total}" for learner, hits, total in others)
+    return f"{start}, {said}" + (f"; {_listed(none)} {'do' if len(none) > 1 else 'does'} not." if none else ".")
 
 
 def format_tables(rows: Sequence[Row]) -> str:
@@ -248,6 +253,10 @@ def _score_matrix(groups: Sequence[Group]) -> FloatArray | None:
 
 def _environments(groups: Sequence[Group]) -> list[str]:
     return list(dict.fromkeys(group.environment for group in groups))
+
+
+def _places(environments: Sequence[str]) -> str:
+    return f"on {environments[0]}" if len(environments) == 1 else f"on any of {len(environments)} environments"
 
 
 def _words(counts: set[int]) -> str:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
+from lfd_gym.benchmark.durations import forecast
 from lfd_gym.benchmark.engines import Engine, ProcessEngine, RayEngine
 from lfd_gym.benchmark.presets import Preset, narrowed, preset
 from lfd_gym.benchmark.report import write_report
@@ -73,6 +74,7 @@ class Benchmark:
         else:
             spec = BenchmarkSpec.from_file(self.spec, self.imports)  # type: ignore[arg-type]
         spec = narrowed(spec, self.environments, self.learners, self.demonstrations, self.seeds)
+        print(f"{forecast(spec)}, {self.where.workers} at a time; what is done already is not run again", flush=True)
         results = run_benchmark(spec, self.out, self.where.make(), retry_failed=self.retry_failed)
         rows = results.rows()
         succeeded = [row for row in rows if row["status"] == "ok"]

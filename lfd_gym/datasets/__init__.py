@@ -154,10 +154,10 @@ def installed_id(env_id: str) -> str:
 
 
 def _as_before(demonstrations: Demonstrations, n_zeros: int) -> Demonstrations:
-    space, seen = demonstrations.observation_space, demonstrations.observations
+    seen = demonstrations.observations
     if not n_zeros:
         return demonstrations
-    wider = gym.spaces.Box(-np.inf, np.inf, (seen.shape[1] + n_zeros,), space.dtype.type)  # type: ignore[union-attr]
+    wider = gym.spaces.Box(-np.inf, np.inf, (seen.shape[1] + n_zeros,), np.float64)
     zeros = np.zeros((len(seen), n_zeros), seen.dtype)
     return replace(demonstrations, observations=np.hstack([seen, zeros]), observation_space=wider)
 
