@@ -13,12 +13,13 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import tyro
 
 from lfd_gym.assessment.statistics import run_interval
 from lfd_gym.benchmark import ResultsFolder
+from lfd_gym.benchmark.presets import Preset, preset
 from lfd_gym.benchmark.spec import EnvironmentSpec, named_stream
 from lfd_gym.benchmark.summary import knowledge, mean_of
 
@@ -126,11 +127,25 @@ def run_text(name: str, lines: Sequence[Line]) -> str:
     """Say what a file holds."""
     seeds, counts = sorted({line["seed"] for line in lines}), sorted({line["n_demonstrations"] for line in lines})
     versions = lines[0]["versions"]
+    part = part_of_preset(name, lines)
     return (
         f"- `{name}`: {len(lines)} runs; {listed(line['learner'] for line in lines)} on "
         f"{listed(line['environment'] for line in lines)}; {listed(counts)} demonstrations; seeds {listed(seeds)}; "
-        f"Gymnasium {versions['gymnasium']}, NumPy {versions['numpy']}; revision {lines[0]['revision']}."
+        f"Gymnasium {versions['gymnasium']}, NumPy {versions['numpy']}; revision {lines[0]['revision']}.{part}"
     )
+
+
+def part_of_preset(name: str, lines: Sequence[Line]) -> str:
+    """Say what a preset of this name would run beside."""
+    if name not in get_args(Preset):
+        return ""
+    cells, done = preset(name).cells(), {line["cell"] for line in lines}
+    if all(cell.id in done for cell in cells):
+        return " That is the whole preset."
+    more = {cell.learner.label for cell in cells} - {line["learner"] for line in lines}
+    counts, seeds = listed(sorted({c.n_demonstrations for c in cells})), listed(sorted({c.seed for c in cells}))
+    others = " and more learners" if more else ""
+    return f" It is a part of the preset, which has {counts} demonstrations, seeds {seeds}{others}; no more was run."
 
 
 def own_table(lines: Sequence[Line]) -> str:

@@ -11,7 +11,7 @@ LAKE = EnvironmentSpec("lake", "FrozenLake-v1", 0.95, 30)
 
 
 #: Those that learn on tables.
-NAMES = [name for name in learner_names() if name != "grid"]
+NAMES = [name for name in learner_names() if name not in ("grid", "primal_dual_rl", "sqil", "iq_learn")]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,12 +26,22 @@ def test_every_learner_runs_in_a_cell(name):
 
 
 def test_presets_name_learners_and_environments_that_exist():
-    assert "mirror_descent" in {learner.name for learner in preset("quick").learners}
     assert {learner.name for learner in preset("paper").learners} == {"cutting_plane", "mirror_descent"}
+    quick = preset("quick")
+    assert {cell.learner.label for cell in quick.cells() if cell.environment.label == "cartpole"} == {"bc", "grid"}
+    assert {cell.environment.label for cell in quick.cells() if cell.learner.label == "gail"} == {"gridworld16"}
+    assert {cell.n_demonstrations for cell in quick.cells() if cell.environment.label == "pendulum"} == {1, 5}
+    classic = {"cartpole", "mountaincar", "acrobot", "pendulum"}
+    assert {environment.label for environment in preset("classic").environments} == classic
+    assert {"bc", "gail", "grid"} <= {learner.name for learner in preset("classic").learners}
+    assert {cell.learner.label for cell in preset("control").cells() if cell.environment.label == "lunarlander"} >= {
+        "bc"
+    }
     full = preset("full")
-    assert [learner.name for learner in full.learners] == NAMES
-    assert {environment.label for environment in full.environments} == {
+    assert {environment.label for environment in full.environments} == classic | {
         "gridworld16", "gridworld32", "frozenlake8", "cliffwalking", "taxi", "garnet",
     }  # fmt: skip
-    with pytest.raises(ValueError, match="preset must be quick, paper or full, got 'fast'"):
+    on_tables = {cell.learner.name for cell in full.cells() if cell.environment.label == "taxi"}
+    assert on_tables == set(NAMES)
+    with pytest.raises(ValueError, match="preset must be quick, paper, classic, control or full, got 'fast'"):
         preset("fast")
