@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import gymnasium as gym
 
-from lfd_gym.baselines import make_learner
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec
 from lfd_gym.model.dynamics import FiniteDynamics
 
@@ -16,6 +15,8 @@ _ON_TABLES = {
     **{"bc": 6.0, "gail": 70.0, "airl": 70.0, "mirror_descent": 3.0},
 }
 _ELSEWHERE = {"random": 0.0, "bc": 3.0, "grid": 6.0, "gail": 220.0}
+#: The usual budgets of those whose time goes by them.
+_USUAL = {"bc": 1000, "gail": 1_000_000, "airl": 1_000_000, "mirror_descent": 10_000_000, "grid": 120}
 #: Of judging a policy beside: exactly, and by episodes.
 _EXACTLY, _BY_EPISODES = 0.3, 7.0
 
@@ -60,8 +61,8 @@ def _seconds(cell: Cell, with_table: bool) -> float | None:
     known = (_ON_TABLES if with_table else _ELSEWHERE).get(cell.learner.name)
     if known is None:
         return None
-    if cell.learner.budget is not None:
-        known *= cell.learner.budget / make_learner(cell.learner.name).default_budget
+    if cell.learner.budget is not None and cell.learner.name in _USUAL:
+        known *= cell.learner.budget / _USUAL[cell.learner.name]
     return known + (_EXACTLY if with_table else _BY_EPISODES)
 
 

@@ -5,13 +5,14 @@ import pytest
 
 from lfd_gym.baselines import learner_names, make_learner
 from lfd_gym.benchmark import Cell, EnvironmentSpec, LearnerSpec, preset
+from lfd_gym.benchmark.presets import NOT_ON_TABLES
 from lfd_gym.benchmark.runner import run_cell
 
 LAKE = EnvironmentSpec("lake", "FrozenLake-v1", 0.95, 30)
 
 
 #: Those that learn on tables.
-NAMES = [name for name in learner_names() if name not in ("grid", "primal_dual_rl", "sqil", "iq_learn")]
+NAMES = [name for name in learner_names() if name not in NOT_ON_TABLES]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -23,6 +24,16 @@ def test_every_learner_runs_in_a_cell(name):
     np.testing.assert_allclose(policy.table.sum(axis=1), 1, atol=1e-6)
     assert np.isfinite(row["evaluation"]["normalised_score"])
     assert row["facts"]["certified_distance"] >= row["evaluation"]["cost_distance"]
+
+
+@pytest.mark.parametrize("name", NOT_ON_TABLES)
+def test_the_others_run_where_there_is_no_table(name):
+    learner = LearnerSpec(name, budget=600 if name != "grid" else 6)
+    car = EnvironmentSpec("car", "MountainCar-v0", 0.99, expert="data:mountaincar-expert")
+    row, policy = run_cell(Cell(car, learner, n_demonstrations=1, seed=0))
+    assert np.isfinite(row["evaluation"]["normalised_score"])
+    assert row["evaluation"]["deterministic"] == (name != "grid")
+    assert policy is not None or name == "grid"
 
 
 def test_presets_name_learners_and_environments_that_exist():

@@ -5,6 +5,7 @@ import json
 import gymnasium as gym
 import numpy as np
 import pytest
+from benchmark_rows import Here
 
 import lfd_gym as lfd
 from lfd_gym.assessment.evaluation import Evaluation
@@ -13,7 +14,6 @@ from lfd_gym.benchmark import (
     BenchmarkSpec,
     EnvironmentSpec,
     LearnerSpec,
-    ProcessEngine,
     ResultsFolder,
     conclusion,
     narrowed,
@@ -29,13 +29,13 @@ CAR = EnvironmentSpec("car", "MountainCar-v0", 0.99, expert="data:mountaincar-ex
 
 
 def spec(**changes):
-    axes = {"environments": (CAR,), "learners": (LearnerSpec("random"), LearnerSpec("grid", settings={"n_points": 31}))}
+    axes = {"environments": (CAR,), "learners": (LearnerSpec("random"), LearnerSpec("grid", settings={"n_points": 21}))}
     return BenchmarkSpec(**(axes | {"n_demonstrations": (1,), "seeds": (0, 1)} | changes))
 
 
 @pytest.fixture(scope="module")
 def finished(tmp_path_factory):
-    return run_benchmark(spec(), tmp_path_factory.mktemp("run"), ProcessEngine(2), progress_bar=False)
+    return run_benchmark(spec(), tmp_path_factory.mktemp("run"), Here(), progress_bar=False)
 
 
 def test_scores_are_those_of_the_returns_of_whole_episodes(finished):
@@ -77,7 +77,7 @@ def test_what_is_kept_is_taken_when_a_run_goes_on(finished, tmp_path):
     shown = finished.shown("car", wanted)
     turned = {pair: shown.demonstrations[(1, 1 - pair[1])] for pair in wanted}  # not what would be made
     results.keep_shown("car", type(shown)(None, shown.references, turned))
-    run_benchmark(spec(learners=spec().learners), folder, ProcessEngine(1), progress_bar=False)
+    run_benchmark(spec(learners=spec().learners), folder, Here(), progress_bar=False)
     by_seed = {row["seed"]: row for row in results.rows() if row["learner"] == "grid"}
     before = {row["seed"]: row for row in finished.rows() if row["learner"] == "grid"}
     assert by_seed[0]["evaluation"]["expert_costs"] == before[1]["evaluation"]["expert_costs"]

@@ -4,8 +4,9 @@ import json
 
 import pytest
 import results_page
+from benchmark_rows import Here
 
-from lfd_gym.benchmark import BenchmarkSpec, EnvironmentSpec, LearnerSpec, ProcessEngine, run_benchmark
+from lfd_gym.benchmark import BenchmarkSpec, EnvironmentSpec, LearnerSpec, run_benchmark
 
 RESULTS = results_page.ROOT / "benchmarks" / "results"
 
@@ -26,7 +27,7 @@ def run(tmp_path):
         n_demonstrations=(2,),
         seeds=(0, 1, 2),
     )
-    run_benchmark(spec, tmp_path / "mine", ProcessEngine(1), progress_bar=False)
+    run_benchmark(spec, tmp_path / "mine", Here(), progress_bar=False)
     return tmp_path / "mine"
 
 
