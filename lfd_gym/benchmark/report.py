@@ -141,7 +141,7 @@ def _groups_table(groups: Sequence[Group]) -> str:
         ("true cost", "number", _of("true_cost"), _shown(_of("true_cost"), "+.4f")),
         ("distance", "number", _of("cost_distance"), _shown(_of("cost_distance"), ".3f")),
         ("bound", "number", lambda g: _number(g.bound), _shown(lambda g: _number(g.bound), ".3f")),
-        ("beats random", "number", lambda g: g.n_beat_random, lambda g: f"{g.n_beat_random} of {len(g.rows)}"),
+        ("beats random", "number", lambda g: g.n_beat_random, _nearer_than_random),
         ("to the", "text", _about, _about),
         ("steps", "number", lambda g: g.mean(samples_of), lambda g: f"{g.mean(samples_of):,.0f}"),
         ("CPU s", "number", lambda g: g.mean(seconds_of), lambda g: f"{g.mean(seconds_of):.2f}"),
@@ -149,6 +149,10 @@ def _groups_table(groups: Sequence[Group]) -> str:
     )
     known = tuple(column for column in columns if any(column[2](group) != "" for group in groups))
     return _table(known, groups)
+
+
+def _nearer_than_random(group: Group) -> str:
+    return "-" if group.learner == "random" else f"{group.n_beat_random} of {len(group.rows)}"
 
 
 def _range(group: Group) -> str:

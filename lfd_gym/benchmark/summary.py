@@ -36,12 +36,12 @@ class Group:
     def scores(self) -> list[float]:
         """The normalised scores, as far as there are any."""
         found = (row["evaluation"]["normalised_score"] for row in self.rows)
-        return [float(score) for score in found if score is not None]
+        return [round(float(score), 9) + 0.0 for score in found if score is not None]  # no minus before a zero
 
     @property
     def score(self) -> float | None:
         """Their mean."""
-        return self.mean(lambda row: row["evaluation"]["normalised_score"])
+        return float(np.mean(self.scores)) if self.scores else None
 
     @property
     def reached(self) -> bool:
@@ -133,9 +133,13 @@ def conclusion(rows: Sequence[Row]) -> str:
         reach = "reaches" if len(some) == 1 else "reach"
         said = f"{_listed([learner for learner, _, _ in some])} {reach} the expert {_places(list(fewest))} {standard}"
     else:
-        (first_learner, hits, total), *others = some
-        said = f"{first_learner} reaches the expert on {hits} of {total} environments {standard}"
-        said += "".join(f"; {learner} on {hits} of {total}" for learner, hits, total in others)
+        alike: dict[tuple[int, int], list[str]] = {}
+        for learner, hits, total in sorted(some, key=lambda entry: (-entry[1], entry[2])):
+            alike.setdefault((hits, total), []).append(learner)
+        parts = [f"{_listed(learners)} on {hits} of {total}" for (hits, total), learners in alike.items()]
+        reach = "reach" if len(next(iter(alike.values()))) > 1 else "reaches"
+        parts[0] = parts[0].replace(" on ", f" {reach} the expert on ", 1)
+        said = f"{'; '.join(parts)} environments {standard}"
     return f"{start}, {said}" + (f"; {_listed(none)} {'do' if len(none) > 1 else 'does'} not." if none else ".")
 
 
