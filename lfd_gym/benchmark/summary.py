@@ -109,7 +109,7 @@ def summarise(rows: Sequence[Row]) -> list[SummaryRow]:
     groups = groups_of(rows)
     learners = dict.fromkeys(group.learner for group in groups)
     summary = [_summary_of(learner, [group for group in groups if group.learner == learner]) for learner in learners]
-    return sorted(summary, key=lambda entry: -np.inf if entry.score is None else -entry.score.value)
+    return sorted(summary, key=lambda entry: np.inf if entry.score is None else -entry.score.value)
 
 
 def conclusion(rows: Sequence[Row]) -> str:
