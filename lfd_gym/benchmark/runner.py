@@ -30,11 +30,12 @@ from lfd_gym.benchmark.experts import References, Showing, Shown, if_kept, show,
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.tasks import cell_task
+from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy
 from lfd_gym.learning import learn
 from lfd_gym.policies.conversion import policy_table
-from lfd_gym.policies.networks import NetworkPolicy, PredictorNetworkPolicy
+from lfd_gym.policies.mixtures import MixturePolicy
 from lfd_gym.policies.policy import Policy
-from lfd_gym.policies.tables import TablePolicy
+from lfd_gym.policies.tables import TablePolicy, UniformPolicy
 from lfd_gym.resources import machine, versions
 from lfd_gym.task import Access, Task
 from lfd_gym.validation import LfdGymWarning
@@ -43,6 +44,10 @@ from lfd_gym.validation import LfdGymWarning
 CONFIDENCE = 0.95
 #: Episodes that a policy is judged by where the model is not known, and as many for its certificate.
 N_EPISODES = 100
+#: A rehearsal plays at least so many episodes: learners with networks play four side by side.
+_FEWEST_EPISODES = 5
+#: Policies that mean their randomness; all others are networks.
+_AS_THEY_ARE = (GridPolicy, LookaheadPolicy, MixturePolicy, TablePolicy, UniformPolicy)
 #: Learners, and environments without a table, that this process has been through once.
 _REHEARSED: set[tuple[str, str]] = set()
 
@@ -173,7 +178,7 @@ def _judged(
     """Judge a policy by episodes, the same ones for every learner; networks take their best actions."""
     rng = cell.judging_stream()
     judged = replace(task, env=side_by_side(cell.environment, N_EPISODES), expert=None)
-    best = isinstance(learned.policy, NetworkPolicy | PredictorNetworkPolicy)
+    best = not isinstance(learned.policy, _AS_THEY_ARE)
     evaluation = evaluate(
         learned.policy, judged, resources=learned.resources, deterministic=best, n_rollouts=N_EPISODES, rng=rng
     )
@@ -233,11 +238,14 @@ def _rehearse(name: str, environment: EnvironmentSpec | None) -> None:
     tiny = EnvironmentSpec("tiny", "lfd_gym/StochasticGridworld-v0", 0.9, 10, {"size": 3})
     cell = Cell(environment or tiny, LearnerSpec(name), 2 if environment is None else 1, 0)
     learner = make_learner(name, **({"n_points": 7} if name == "grid" else {})).quiet()
+    task = cell_task(cell)
     least = 100 if environment is None else 6
+    if environment is not None and learner.budget_unit == "environment steps":
+        least = _FEWEST_EPISODES * task.episode_length
     budget = max(learner.default_budget // 100, least) if learner.budget_unit else None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LfdGymWarning)
-        learn(cell_task(cell), learner, rng=cell.learner_stream(), budget=budget)
+        learn(task, learner, rng=cell.learner_stream(), budget=budget)
     _REHEARSED.add(rehearsed)
 
 

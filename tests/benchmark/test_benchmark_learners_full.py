@@ -28,7 +28,7 @@ def test_every_learner_runs_in_a_cell(name):
 
 @pytest.mark.parametrize("name", NOT_ON_TABLES)
 def test_the_others_run_where_there_is_no_table(name):
-    learner = LearnerSpec(name, budget=600 if name != "grid" else 6)
+    learner = LearnerSpec(name, budget=1500 if name != "grid" else 6)
     car = EnvironmentSpec("car", "MountainCar-v0", 0.99, expert="data:mountaincar-expert")
     row, policy = run_cell(Cell(car, learner, n_demonstrations=1, seed=0))
     assert np.isfinite(row["evaluation"]["normalised_score"])
