@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 import lfd_gym as lfd
 from lfd_gym.assessment.scores import score
+from lfd_gym.datasets import OLDER, installed_id
 from lfd_gym.policies.tables import UniformPolicy
 
 Kind = Literal["rule", "sb3"]
@@ -102,23 +103,6 @@ RULES: dict[str, Rule] = {
 #: Of tasks that no grid can hold: either a rule or a network.
 LANDER_RULES: dict[str, Rule] = {"LunarLander-v3": lunar_lander}
 NETWORKS_ALONE = ("InvertedDoublePendulum-v5",)
-#: Name in the newest Gymnasium → the one before.
-OLDER = {
-    "InvertedPendulum-v5": "InvertedPendulum-v4",
-    "InvertedDoublePendulum-v5": "InvertedDoublePendulum-v4",
-    "LunarLander-v3": "LunarLander-v2",
-}
-
-
-# -- environments -----------------------------------------------------------------------------------------------------
-
-
-def installed_id(env_id: str) -> str:
-    """Return the id of the same environment in the installed Gymnasium.
-
-    Those of MuJoCo that are v5 came with Gymnasium 1.0. They move as v4 do, and differ by the reward of the last step.
-    """
-    return env_id if env_id in gym.registry else OLDER.get(env_id, env_id)
 
 
 # -- experts and their returns ----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ Importing this package registers its environments. It imports neither torch nor 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from lfd_gym import baselines, envs, features, plots, testing
+from lfd_gym import baselines, datasets, envs, features, plots, testing
 from lfd_gym.assessment.certificate import Certificate, certify
 from lfd_gym.assessment.collecting import Collected, collect_until
 from lfd_gym.assessment.evaluation import Evaluation, evaluate
@@ -90,6 +90,7 @@ __all__ = [
     "certify_saddle_point",
     "collect",
     "collect_until",
+    "datasets",
     "envs",
     "evaluate",
     "explaining_weights",

@@ -1,6 +1,16 @@
-"""What benchmark tests share: rows without what two runs of the same cell may differ in."""
+"""What benchmark tests share: an engine without workers, rows without what two runs of a cell may differ in."""
 
 import json
+
+from lfd_gym.benchmark.engines import Outcome
+
+
+class Here:
+    """Runs everything in this process, one after the other."""
+
+    def run(self, function, items, time_limit):
+        for item in items:
+            yield item, Outcome(function(item))
 
 
 def deterministic_part(rows):

@@ -14,7 +14,7 @@ LAYERS = (
     {"envs", "features"},
     {"grids"},
     {"demonstrations", "solvers"},
-    {"task"},
+    {"task", "datasets"},
     {"assessment", "baselines"},
     {"learning", "plots"},
     {"testing", "training", "benchmark"},

@@ -54,7 +54,7 @@ def test_wheel_holds_exactly_the_sources(tmp_path):
         packed = {name for name in wheel.namelist() if name.startswith("lfd_gym/")}
     expected = {"lfd_gym/py.typed"}
     for name, folder in source_folders().items():
-        for source in (*folder.rglob("*.py"), *folder.rglob("report-assets/*")):
+        for source in (*folder.rglob("*.py"), *folder.rglob("report-assets/*"), *folder.glob("datasets/*.[jn]*")):
             expected.add(f"{name.replace('.', '/')}/{source.relative_to(folder)}")
     assert packed == expected
 

@@ -1,4 +1,4 @@
-"""Pictures of the policies that a benchmark found on gridworlds."""
+"""Pictures of policies on gridworlds: the expert's, and where each learner's differs from it."""
 
 from __future__ import annotations
 
@@ -16,26 +16,38 @@ from lfd_gym.policies.conversion import policy_table
 
 Row = dict[str, Any]
 
+#: Smaller differences are not worth a picture.
+_SAME = 1e-6
+
 
 def policy_maps(results: ResultsFolder, environment: str, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
-    """Yield a caption and a PNG of each learner's policy at the most demonstrations and its first seed.
+    """Yield a caption and a PNG of the expert's policy, and of the difference of each learner's first seed from it.
 
-    Environments other than gridworlds have no map.
+    The fewest demonstrations show most. Environments other than gridworlds have no map, and policies that do as the
+    expert does have a caption alone.
     """
     task = environment_task(next(e for e in results.spec.environments if e.label == environment))
     grid = getattr(task.env, "unwrapped", None)
-    if not isinstance(grid, StochasticGridworldEnv):
+    if not isinstance(grid, StochasticGridworldEnv) or task.expert is None or task.true_cost is None:
         return
-    most = max(row["n_demonstrations"] for row in rows)
+    expert, cost = policy_table(task.expert, task.model), task.true_cost.table[:, 0]
+    visits = task.model.occupancy(expert)
+    share = visits.sum(axis=1)
+    picture = render_grid(cost, grid.size, policy=expert, occupancy=visits, cell_size=24)
+    yield "the expert: blue is cheap, orange costly", _png(picture)
+    fewest = min(row["n_demonstrations"] for row in rows)
     chosen: dict[str, Row] = {}
     for row in rows:
-        if row["n_demonstrations"] == most:
+        if row["n_demonstrations"] == fewest and results.has_policy(row["cell"]):
             chosen.setdefault(row["learner"], row)
     for learner, row in chosen.items():
         policy = policy_table(results.policy(row["cell"]), task.model)
-        cost, occupancy = task.true_cost.table[:, 0], task.model.occupancy(policy)
-        picture = render_grid(cost, grid.size, policy=policy, occupancy=occupancy, cell_size=24)
-        yield f"{learner}: true gap {row['evaluation']['true_gap']:+.4f} with {most} demonstrations", _png(picture)
+        different = 0.5 * np.abs(policy - expert).sum(axis=1)
+        if different.max() <= _SAME:
+            yield f"{learner}: as the expert everywhere", b""
+            continue
+        picture = render_grid(different, grid.size, policy=policy, occupancy=visits, cell_size=24)
+        yield f"{learner}: otherwise in {share @ different / share.sum():.1%} of the expert's time", _png(picture)
 
 
 def _png(picture: np.ndarray[Any, Any]) -> bytes:

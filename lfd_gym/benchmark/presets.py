@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import gymnasium as gym
 
+from lfd_gym import datasets
 from lfd_gym.baselines import learner_names
 from lfd_gym.benchmark.spec import BenchmarkSpec, EnvironmentSpec, LearnerSpec
 
-Preset = Literal["quick", "paper", "full"]
+Preset = Literal["quick", "paper", "classic", "control", "full"]
+
+#: γ where nothing else is said, and of Pendulum, whose episodes have 200 steps.
+_DISCOUNT, _OTHER_DISCOUNTS = 0.99, {"pendulum": 0.98}
+#: Learners with networks, of environments without a table.
+_NETWORKS = ("bc", "iq_learn_offline", "gail", "sqil", "iq_learn", "primal_dual_rl")
+#: Learners that are not compared on tables.
+NOT_ON_TABLES = ("grid", "iq_learn", "iq_learn_offline", "primal_dual_rl", "sqil")
 
 #: The paper prints neither γ nor its cost draws, only the expert's −0.3536. Over random draws that value is typical of
 #: γ between 0.8 and 0.9 and out of reach from 0.95 on; with γ = 0.9 this seed's expert reaches −0.35360.
@@ -32,40 +41,112 @@ def small_gridworld(size: int, discount: float) -> EnvironmentSpec:
     return EnvironmentSpec(f"gridworld{size}", "lfd_gym/StochasticGridworld-v0", discount, PAPER_HORIZON, kwargs)
 
 
+def continuous(name: str) -> EnvironmentSpec:
+    """Return an environment without a table, with the demonstrations that come with the package."""
+    known = datasets.info(f"{name}-expert")
+    discount = _OTHER_DISCOUNTS.get(name, _DISCOUNT)
+    return EnvironmentSpec(name, datasets.installed_id(known.env_id), discount, expert=f"data:{known.name}")
+
+
 def preset(name: Preset) -> BenchmarkSpec:
     """Return a benchmark by its name.
 
-    ``quick``: about a minute on two cores; ``paper``: the paper's experiment with the exact solver and Algorithm 1,
-    minutes; ``full``: every learner on six environments, hours.
+    ``quick``: minutes, the paper's gridworld with all kinds of learners, CartPole and Pendulum with BC and ``grid``.
+    ``paper``: the paper's experiment with the exact solver and Algorithm 1. ``classic``: classic control, an evening.
+    ``control``: the lander and MuJoCo's pendulums. ``full``: every learner that takes tables on six of these, and
+    ``classic``.
     """
-    if name == "quick":
-        return BenchmarkSpec(
-            environments=(paper_gridworld(),),
-            learners=(
-                LearnerSpec("expert"),
-                LearnerSpec("random"),
-                LearnerSpec("tabular_bc"),
-                LearnerSpec("bc"),
-                LearnerSpec("gail", budget=150_000),
-                LearnerSpec("mirror_descent"),
-                LearnerSpec("plug_in"),
-                LearnerSpec("cutting_plane"),
-                LearnerSpec("apprentice_bc"),
+    if name not in _PRESETS:
+        raise ValueError(f"preset must be {', '.join(list(_PRESETS)[:-1])} or {list(_PRESETS)[-1]}, got {name!r}")
+    return _PRESETS[name]()
+
+
+def _quick() -> BenchmarkSpec:
+    ours = ("mirror_descent", "plug_in", "cutting_plane", "apprentice_bc")
+    tables = ("expert", "random", "tabular_bc", "bc", "gail", *ours)
+    budgets = {"gail": 150_000}
+    return BenchmarkSpec(
+        environments=(
+            replace(paper_gridworld(), learners=tables),
+            *(
+                replace(continuous(name), learners=("bc", "grid"), n_demonstrations=(1, 5))
+                for name in ("cartpole", "pendulum")
             ),
-            n_demonstrations=(5, 50),
-            seeds=(0, 1),
-            time_limit=600.0,
-        )
-    if name == "paper":
-        return figure_spec(("cutting_plane", "mirror_descent"))
-    if name == "full":
-        return BenchmarkSpec(
-            environments=_all_environments(),
-            learners=tuple(LearnerSpec(learner) for learner in learner_names() if learner != "grid"),  # all are tables
-            n_demonstrations=(1, 10, 100),
-            seeds=tuple(range(5)),
-        )
-    raise ValueError(f"preset must be quick, paper or full, got {name!r}")
+        ),
+        learners=tuple(LearnerSpec(learner, budget=budgets.get(learner)) for learner in (*tables, "grid")),
+        n_demonstrations=(5, 50),
+        seeds=(0, 1),
+        time_limit=600.0,
+    )
+
+
+def _classic() -> BenchmarkSpec:
+    return BenchmarkSpec(
+        environments=tuple(continuous(name) for name in ("cartpole", "mountaincar", "acrobot", "pendulum")),
+        learners=tuple(LearnerSpec(learner) for learner in (*_NETWORKS, "grid")),
+        n_demonstrations=(1, 5, 10),
+        seeds=tuple(range(5)),
+    )
+
+
+def _control() -> BenchmarkSpec:
+    with_grid = (*_NETWORKS, "grid")
+    learners = {"lunarlander": _NETWORKS, "inverted-pendulum": with_grid, "inverted-double-pendulum": _NETWORKS}
+    return BenchmarkSpec(
+        environments=tuple(replace(continuous(name), learners=which) for name, which in learners.items()),
+        learners=tuple(LearnerSpec(learner) for learner in with_grid),
+        n_demonstrations=(1, 5, 10),
+        seeds=tuple(range(5)),
+        time_limit=4 * 3600.0,
+    )
+
+
+def _full() -> BenchmarkSpec:
+    tables = tuple(learner for learner in learner_names() if learner not in NOT_ON_TABLES)
+    classic = _classic()
+    others = tuple(learner.label for learner in classic.learners)
+    return BenchmarkSpec(
+        environments=(
+            *(replace(environment, learners=tables) for environment in _tables()),
+            *(replace(each, learners=others, n_demonstrations=(1, 5, 10)) for each in classic.environments),
+        ),
+        learners=tuple(LearnerSpec(learner) for learner in dict.fromkeys((*tables, *others))),
+        n_demonstrations=(1, 10, 100),
+        seeds=tuple(range(5)),
+    )
+
+
+def narrowed(
+    spec: BenchmarkSpec,
+    environments: Sequence[str] = (),
+    learners: Sequence[str] = (),
+    n_demonstrations: Sequence[int] = (),
+    seeds: Sequence[int] = (),
+) -> BenchmarkSpec:
+    """Return a part of a benchmark: the environments and learners of these labels, these numbers and seeds."""
+    for what, asked, there in (
+        ("environments", environments, spec.environments),
+        ("learners", learners, spec.learners),
+    ):
+        labels = [each.label for each in there]
+        unknown = [label for label in asked if label not in labels]
+        if unknown:
+            raise ValueError(f"{what} must be among {', '.join(labels)}, got {unknown[0]!r}")
+    kept = [each for each in spec.learners if not learners or each.label in learners]
+    places = []
+    for place in spec.environments:
+        own = tuple(each.label for each in kept if not place.learners or each.label in place.learners)
+        if own and (not environments or place.label in environments):
+            counts = n_demonstrations or place.n_demonstrations
+            places.append(replace(place, learners=own if place.learners else (), n_demonstrations=tuple(counts)))
+    used = {label for place in places for label in place.learners or [each.label for each in kept]}
+    return replace(
+        spec,
+        environments=tuple(places),
+        learners=tuple(each for each in kept if each.label in used),
+        n_demonstrations=tuple(n_demonstrations or spec.n_demonstrations),
+        seeds=tuple(seeds or spec.seeds),
+    )
 
 
 def figure_spec(
@@ -89,7 +170,7 @@ def figure_spec(
     )
 
 
-def _all_environments() -> tuple[EnvironmentSpec, ...]:
+def _tables() -> tuple[EnvironmentSpec, ...]:
     cliff = next(env_id for env_id in ("CliffWalking-v1", "CliffWalking-v0") if env_id in gym.registry)
     large = {"size": 32, "cost_seed": 1}
     return (
@@ -100,3 +181,12 @@ def _all_environments() -> tuple[EnvironmentSpec, ...]:
         EnvironmentSpec("taxi", "Taxi-v3", 0.95, 200),
         EnvironmentSpec("garnet", "lfd_gym/Garnet-v0", 0.95, 200),
     )
+
+
+_PRESETS: Mapping[str, Callable[[], BenchmarkSpec]] = {
+    "quick": _quick,
+    "paper": lambda: figure_spec(("cutting_plane", "mirror_descent")),
+    "classic": _classic,
+    "control": _control,
+    "full": _full,
+}

@@ -1,4 +1,4 @@
-"""One self-contained page about a benchmark: tables, charts, maps, certificates, failures, and how to run it again.
+"""One self-contained page about a benchmark: its conclusion, tables, charts, maps, certificates, and raw results.
 
 ``write_report(folder)`` reads the folder of a run and writes ``report.html`` there, and each figure as a file under
 ``figures/``. Looking at the page needs no network: styles, script and pictures are inside.
@@ -13,12 +13,22 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lfd_gym.benchmark import figures
 from lfd_gym.benchmark.policy_maps import policy_maps
 from lfd_gym.benchmark.results import ResultsFolder
-from lfd_gym.benchmark.summary import SummaryRow, interval_text, samples_of, seconds_of, summarise
+from lfd_gym.benchmark.summary import (
+    Group,
+    SummaryRow,
+    conclusion,
+    groups_of,
+    interval_text,
+    knowledge,
+    samples_of,
+    seconds_of,
+    summarise,
+)
 from lfd_gym.files import replacing_file
 
 if TYPE_CHECKING:
@@ -27,17 +37,26 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _SUMMARY_NOTE = (
-    "Score: 0 is the random policy, 1 the expert; IQM is the mean of the middle half of the runs, its interval "
-    "over that many runs is Student's below ten, else a stratified bootstrap. True gap: expected true cost minus the "
-    "expert's; below zero is better than the expert. "
-    "Distance: the largest excess over the expert in any cost of the class. Samples: environment steps plus draws from "
-    "the generative model. Seconds: learning alone, without imports and compilation. Gap, distance, agreement, samples "
-    "and seconds are means over runs. Press a heading to sort."
+    "Score: 0 is the random policy, 1 the expert, by the known true cost or else by the returns of whole episodes, of "
+    "the policy at the end of learning. IQM is the mean of the middle half of the runs, its interval over so many runs "
+    "is Student's below ten, else a stratified bootstrap. Reached: in how many environments, with their numbers of "
+    "demonstrations, the mean score is 0.95 or more. Knows: what is asked for or was used; costs are told, or generic. "
+    "Steps: of the environment, or draws from a simulator. CPU seconds: of learning, without imports and compilation. "
+    "Both are means over runs. Press a heading to sort."
+)
+_TABLE_NOTE = (
+    "In the tables below are means over seeds; behind a score stand the worst and the best of the seeds. Distance: the "
+    "largest excess over the expert in any cost of the class, or over the data, that is the demonstrations. With 95 % "
+    "certainty in each run it is at most the bound. Beats random: in how many runs the bound is below the distance of "
+    "random play."
 )
 _MAPS_NOTE = (
-    "Arrows: the policy. The darker the square, the more often the state is visited. Blue states are cheap, orange "
-    "ones costly."
+    "Arrows: the policy. The darker the square, the more often the expert is there. Orange: where the learner does "
+    "otherwise; first seed, fewest demonstrations."
 )
+
+#: Heading, kind of sorting, what is sorted by, what is shown.
+Column: TypeAlias = tuple[str, str, Callable[[Any], Any], Callable[[Any], str]]
 
 
 def write_report(folder: str | Path, imported: Sequence[str] = ()) -> Path:
@@ -53,18 +72,18 @@ def write_report(folder: str | Path, imported: Sequence[str] = ()) -> Path:
     styles = figures.learner_styles([learner.label for learner in results.spec.learners])
     charts = _Charts(results.path / "figures")
     body = [
-        _head(results, rows),
+        _head(results, rows, conclusion(succeeded)),
         _section("Summary", _summary(summarise(succeeded)), "summary"),
         _legend(styles),
-        _section("All environments", _overall_charts(charts, succeeded, styles), "all"),
     ]
     for environment in results.spec.environments:
         own = [row for row in succeeded if row["environment"] == environment.label]
         if own:
             content = _environment(charts, results, environment.label, own, styles)
             body.append(_section(environment.label, content, f"env-{environment.label}"))
+    body.append(_section("Certificates", _certificates(charts, succeeded, styles), "certificates"))
     body.append(_section("Failures", _failures([row for row in rows if row["status"] != "ok"]), "failures"))
-    body.append(_section("Run it again", _reproduce(results, rows), "again"))
+    body.append(_section("Raw results, and how to run it again", _reproduce(results, rows), "again"))
     page = results.path / "report.html"
     with replacing_file(page, overwrite=True) as unfinished:
         unfinished.write_text(_page("".join(body)), encoding="utf-8")
@@ -74,94 +93,167 @@ def write_report(folder: str | Path, imported: Sequence[str] = ()) -> Path:
 # -- parts of the page ------------------------------------------------------------------------------------------------
 
 
-def _head(results: ResultsFolder, rows: Sequence[Row]) -> str:
+def _head(results: ResultsFolder, rows: Sequence[Row], sentence: str) -> str:
     total, done = len(results.spec.cells()), len(rows)
-    links = [("summary", "Summary"), ("all", "All environments")]
+    links = [("summary", "Summary")]
     links += [(f"env-{e.label}", e.label) for e in results.spec.environments]
-    links += [("failures", "Failures"), ("again", "Run it again")]
+    links += [("certificates", "Certificates"), ("failures", "Failures"), ("again", "Raw results")]
     items = "".join(f'<li><a href="#{html.escape(anchor)}">{html.escape(text)}</a></li>' for anchor, text in links)
+    counts = sorted({cell.n_demonstrations for cell in results.spec.cells()})
     return (
-        f"<h1>Learning from demonstrations: benchmark report</h1>"
+        f'<h1>Learning from demonstrations: benchmark report</h1><p class="conclusion">{html.escape(sentence)}</p>'
         f'<p class="lead">{done} of {total} runs: {len(results.spec.learners)} learners on '
         f"{html.escape(_list(e.label for e in results.spec.environments))} with "
-        f"{html.escape(_list(results.spec.n_demonstrations))} demonstrations, seeds "
+        f"{html.escape(_list(counts))} demonstrations, seeds "
         f"{html.escape(_list(results.spec.seeds))}.</p><nav><ul>{items}</ul></nav>"
     )
 
 
 def _summary(summary: Sequence[SummaryRow]) -> str:
-    # Heading, kind of sorting, what is sorted by, what is shown.
-    columns: tuple[tuple[str, str, Callable[[SummaryRow], Any], Callable[[SummaryRow], str]], ...] = (
+    columns: tuple[Column, ...] = (
         ("learner", "text", lambda r: r.learner, lambda r: r.learner),
-        ("score (IQM)", "number", lambda r: r.score.value, lambda r: f"{r.score.value:.3f}"),
-        ("95 % interval", "number", lambda r: r.score.value, lambda r: interval_text(r.score)),
-        ("true gap", "number", lambda r: r.true_gap, lambda r: f"{r.true_gap:+.4f}"),
-        ("distance", "number", lambda r: r.cost_distance, lambda r: f"{r.cost_distance:.4f}"),
-        ("agreement", "number", lambda r: r.agreement, lambda r: f"{r.agreement:.1%}"),
-        ("samples", "number", lambda r: r.samples, lambda r: f"{r.samples:,.0f}"),
-        ("seconds", "number", lambda r: r.seconds, lambda r: f"{r.seconds:.2f}"),
+        ("score (IQM)", "number", lambda r: _number(r.score and r.score.value), _score_of),
+        ("95 % interval", "number", lambda r: _number(r.score and r.score.low), _interval_of),
+        ("reached", "number", lambda r: r.n_reached / r.n_groups, lambda r: f"{r.n_reached} of {r.n_groups}"),
+        ("knows", "text", lambda r: r.knows, lambda r: r.knows),
+        ("costs", "text", lambda r: r.costs, lambda r: r.costs or "-"),
+        ("steps", "number", lambda r: r.steps, lambda r: f"{r.steps:,.0f}"),
+        ("CPU seconds", "number", lambda r: r.cpu_seconds, lambda r: f"{r.cpu_seconds:.2f}"),
         ("runs", "number", lambda r: r.n_runs, lambda r: str(r.n_runs)),
     )
+    return f'{_table(columns, summary, "summary-table")}<p class="note">{_SUMMARY_NOTE} {_TABLE_NOTE}</p>'
+
+
+def _score_of(row: SummaryRow) -> str:
+    return "-" if row.score is None else f"{row.score.value:.3f}"
+
+
+def _interval_of(row: SummaryRow) -> str:
+    return "-" if row.score is None else interval_text(row.score)
+
+
+def _groups_table(groups: Sequence[Group]) -> str:
+    columns: tuple[Column, ...] = (
+        ("learner", "text", lambda g: g.learner, lambda g: g.learner),
+        ("m", "number", lambda g: g.n_demonstrations, lambda g: str(g.n_demonstrations)),
+        ("score", "number", lambda g: _number(g.score), _range),
+        ("return", "number", _of("episode_return"), _shown(_of("episode_return"), ".1f")),
+        ("true cost", "number", _of("true_cost"), _shown(_of("true_cost"), "+.4f")),
+        ("distance", "number", _of("cost_distance"), _shown(_of("cost_distance"), ".3f")),
+        ("bound", "number", lambda g: _number(g.bound), _shown(lambda g: _number(g.bound), ".3f")),
+        ("beats random", "number", lambda g: g.n_beat_random, _nearer_than_random),
+        ("to the", "text", _about, _about),
+        ("steps", "number", lambda g: g.mean(samples_of), lambda g: f"{g.mean(samples_of):,.0f}"),
+        ("CPU s", "number", lambda g: g.mean(seconds_of), lambda g: f"{g.mean(seconds_of):.2f}"),
+        ("knows", "text", lambda g: knowledge(g.rows[0]), lambda g: knowledge(g.rows[0])),
+    )
+    known = tuple(column for column in columns if any(column[2](group) != "" for group in groups))
+    return _table(known, groups)
+
+
+def _nearer_than_random(group: Group) -> str:
+    return "-" if group.learner == "random" else f"{group.n_beat_random} of {len(group.rows)}"
+
+
+def _range(group: Group) -> str:
+    if group.score is None:
+        return "-"
+    scores = group.scores
+    return f"{group.score:.3f} ({min(scores):.3f} to {max(scores):.3f})" if len(scores) > 1 else f"{group.score:.3f}"
+
+
+def _of(name: str) -> Callable[[Group], Any]:
+    return lambda group: _number(group.mean(lambda row: row["evaluation"].get(name)))
+
+
+def _shown(value_of: Callable[[Group], Any], form: str) -> Callable[[Group], str]:
+    def text(group: Group) -> str:
+        value = value_of(group)
+        return "-" if value == "" else format(value, form)
+
+    return text
+
+
+def _about(group: Group) -> str:
+    return {"demonstrations": "data"}.get(about := str(group.rows[0]["facts"].get("certified_about") or "-"), about)
+
+
+def _number(value: float | None) -> float | str:
+    """Return what a table is sorted by; empty is last."""
+    return "" if value is None else value
+
+
+def _table(columns: Sequence[Column], entries: Sequence[Any], anchor: str = "") -> str:
     head = "".join(f'<th data-sort="{kind}"><button type="button">{name}</button></th>' for name, kind, _, _ in columns)
     lines = []
-    for entry in summary:
+    for entry in entries:
         cells = "".join(
             f'<td data-value="{html.escape(str(key_of(entry)))}">{html.escape(text_of(entry))}</td>'
             for _, _, key_of, text_of in columns
         )
         lines.append(f"<tr>{cells}</tr>")
-    return (
-        '<div class="table"><table id="summary-table">'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table></div>"
-        f'<p class="note">{_SUMMARY_NOTE}</p>'
-    )
+    named = f' id="{anchor}"' if anchor else ""
+    body = f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody>"
+    return f'<div class="table" tabindex="0"><table{named}>{body}</table></div>'
 
 
 def _legend(styles: dict[str, figures.Style]) -> str:
     buttons = "".join(
         f'<button type="button" aria-pressed="true" data-learner="{html.escape(learner)}">'
-        f'<span class="swatch" style="color:{style.color}">{style.symbol}</span>{html.escape(learner)}</button>'
+        f'<span class="swatch" style="color:{_themed(style.color)}">{style.symbol}</span>'
+        f"{html.escape(learner)}</button>"
         for learner, style in styles.items()
     )
-    return f'<div class="legend" aria-label="show or hide learners">{buttons}</div>'
-
-
-def _overall_charts(charts: _Charts, rows: Sequence[Row], styles: dict[str, figures.Style]) -> str:
-    parts = [
-        charts.add("profile", figures.profiles(rows, styles), "Performance profile over all runs: higher is better."),
-        charts.add(
-            "seconds",
-            figures.scatter_over(rows, styles, seconds_of, "seconds of learning", "seconds"),
-            "Score of each run against the time it took.",
-        ),
-    ]
-    if any(samples_of(row) > 0 for row in rows):
-        figure = figures.scatter_over(rows, styles, samples_of, "environment steps + generative draws", "samples")
-        caption = "Score of each run against the samples it drew (learners that draw none are not shown)."
-        parts.append(charts.add("samples", figure, caption))
-    if any(row["facts"].get("certified_distance") is not None for row in rows):
-        caption = "Certified upper bounds against true distances: a dot below the line would be a broken promise."
-        parts.append(charts.add("certificates", figures.certificates(rows, styles), caption))
-    return f'<div class="figures">{"".join(parts)}</div>'
+    return f'<div class="legend" aria-label="show or hide learners in all charts">{buttons}</div>'
 
 
 def _environment(
     charts: _Charts, results: ResultsFolder, label: str, rows: Sequence[Row], styles: dict[str, figures.Style]
 ) -> str:
-    name = f"curves-{label}"
-    caption = "Expected true cost against the number of demonstrations: mean and range over seeds; dashed: the expert."
-    parts = [charts.add(name, figures.curves_over_demonstrations(rows, styles, name), caption)]
-    if any(row["facts"].get("cost_weights") is not None for row in rows):
-        name = f"weights-{label}"
-        caption = "Recovered cost weights (mean over runs) beside the true ones."
-        parts.append(charts.add(name, figures.recovered_weights(rows, styles, name), caption))
-    maps = "".join(
-        f"<figure>{_image(picture)}<figcaption>{html.escape(text)}</figcaption></figure>"
-        for text, picture in policy_maps(results, label, rows)
-    )
-    if maps:
-        maps = f'<h3>Policies</h3><p class="note">{_MAPS_NOTE}</p><div class="maps">{maps}</div>'
-    return f'<div class="figures">{"".join(parts)}</div>{maps}'
+    parts = []
+    if any(group.scores for group in groups_of(rows)):
+        name, title = f"scores-{label}", f"{label}: score of each learner"
+        caption = "Large: the mean over seeds, small: each seed. Scores below -0.25 are drawn there."
+        parts.append(charts.add(name, figures.scores_by_learner(rows, styles, title, name), caption))
+        name, title = f"seconds-{label}", f"{label}: score over processor time"
+        caption = "Mean score against the time of learning; the larger, the more demonstrations."
+        parts.append(charts.add(name, figures.scores_over_seconds(rows, styles, title, name), caption))
+    if len({row["n_demonstrations"] for row in rows}) > 1:
+        name, title = f"curves-{label}", f"{label}: over the number of demonstrations"
+        caption = "Mean over seeds, bars from the worst to the best; learners stand side by side."
+        parts.append(charts.add(name, figures.curves_over_demonstrations(rows, styles, name, title), caption))
+    if any(row["facts"].get("true_weights") is not None for row in rows) and any(map(_has_weights, rows)):
+        name, title = f"weights-{label}", f"{label}: recovered cost weights"
+        caption = "Mean over runs, beside the true ones."
+        parts.append(charts.add(name, figures.recovered_weights(rows, styles, name, title), caption))
+    table = _groups_table(groups_of(rows))
+    return f'{table}<div class="figures">{"".join(parts)}</div>{_maps(results, label, rows)}'
+
+
+def _has_weights(row: Row) -> bool:
+    return row["facts"].get("cost_weights") is not None
+
+
+def _maps(results: ResultsFolder, label: str, rows: Sequence[Row]) -> str:
+    drawn, same = [], []
+    for text, picture in policy_maps(results, label, rows):
+        if picture:
+            drawn.append(f"<figure>{_image(picture, text)}<figcaption>{html.escape(text)}</figcaption></figure>")
+        else:
+            same.append(html.escape(text))
+    if not drawn:
+        return ""
+    rest = f'<p class="note">{"; ".join(same)}.</p>' if same else ""
+    heading = f'<h3>Where policies differ from the expert</h3><p class="note">{_MAPS_NOTE}</p>'
+    return f'{heading}<div class="maps">{"".join(drawn)}</div>{rest}'
+
+
+def _certificates(charts: _Charts, rows: Sequence[Row], styles: dict[str, figures.Style]) -> str:
+    if not any(row["facts"].get("certified_distance") is not None for row in rows):
+        return "<p>None.</p>"
+    caption = "Each run. Where the model is known, what it says of the expert may bring a bound below what was found."
+    figure = figures.certificates(rows, styles, "Certified bounds, and distances found")
+    return f'<div class="figures">{charts.add("certificates", figure, caption)}</div>'
 
 
 def _failures(rows: Sequence[Row]) -> str:
@@ -179,8 +271,20 @@ def _reproduce(results: ResultsFolder, rows: Sequence[Row]) -> str:
     provenance = next(row["provenance"] for row in rows if "provenance" in row)  # a run that failed has none
     versions = "\n".join(f"{name}=={version}" for name, version in provenance["versions"].items())
     command = "lfd-gym benchmark --spec spec.json --out DIR\nlfd-gym report DIR"
+    files = {
+        "results.jsonl": "every run, a line of JSON each",
+        "spec.json": "what was run",
+        "figures/": "the charts as PNG and SVG",
+        "policies/": "what was learned",
+        "demonstrations/": "what was shown",
+    }
+    links = "".join(
+        f'<li><a href="{name}">{name}</a>: {what}</li>'
+        for name, what in files.items()
+        if (results.path / name).exists()
+    )
     return (
-        "<p>The file spec.json beside this page says everything that was run. With it:</p>"
+        f"<p>Beside this page:</p><ul>{links}</ul><p>With spec.json everything is run again:</p>"
         f"<pre>{command}</pre><p>Recorded with the first run: revision {html.escape(provenance['revision'])}, "
         f"machine {html.escape(provenance['machine'])}, and these versions:</p><pre>{html.escape(versions)}</pre>"
     )
@@ -200,24 +304,29 @@ class _Charts:
         for suffix in ("png", "svg"):
             with replacing_file(self.folder / f"{name}.{suffix}", overwrite=True) as unfinished:
                 unfinished.write_bytes(_rendered(figure, suffix, name))
-        drawing = _rendered(figure, "svg", name).decode()
-        drawing = drawing[drawing.index("<svg") :]
+        drawing = _rendered(figure, "svg", name, transparent=True).decode()
+        drawing = _themed(drawing[drawing.index("<svg") :])
         return f"<figure>{drawing}<figcaption>{html.escape(caption)}</figcaption></figure>"
 
 
-def _rendered(figure: Figure, suffix: str, salt: str) -> bytes:
+def _themed(drawing: str) -> str:
+    """Let what is black take the colour of the page's text, which is light on a dark page."""
+    return drawing.replace("#000000", "currentColor")
+
+
+def _rendered(figure: Figure, suffix: str, salt: str, *, transparent: bool = False) -> bytes:
     import matplotlib
 
     buffer = io.BytesIO()
     # Text stays text, and ids are salted by the figure's name: several drawings share one page.
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": salt, "font.family": "sans-serif"}):
         metadata = {"Date": None} if suffix == "svg" else {}
-        figure.savefig(buffer, format=suffix, dpi=150, metadata=metadata)
+        figure.savefig(buffer, format=suffix, dpi=150, metadata=metadata, transparent=transparent)
     return buffer.getvalue()
 
 
-def _image(png: bytes) -> str:
-    return f'<img alt="" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
+def _image(png: bytes, text: str) -> str:
+    return f'<img alt="{html.escape(text)}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
 
 
 def _section(title: str, content: str, anchor: str) -> str:
@@ -229,7 +338,8 @@ def _page(body: str) -> str:
     style, script = ((assets / name).read_text(encoding="utf-8") for name in ("report.css", "report.js"))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1"><link rel="icon" href="data:,">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<meta name="color-scheme" content="light dark"><link rel="icon" href="data:,">'
         f"<title>Benchmark report</title><style>{style}</style></head>"
         f"<body>{body}<script>{script}</script></body></html>"
     )

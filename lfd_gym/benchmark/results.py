@@ -1,18 +1,22 @@
 """The folder of a benchmark run: its spec and one tidy file of results, safe against being killed at any moment.
 
 ``spec.json`` says what is run; it is written once, and a run with another spec in the same folder is refused.
-``results.jsonl`` holds one JSON object per finished cell. A row is appended with a single write and flushed to disk; a
-row cut short by a kill is recognised by its missing end and dropped when the run resumes.
+``experts/`` and ``demonstrations/`` hold what all learners share. ``results.jsonl`` holds one JSON object per finished
+cell. A row is appended with a single write and flushed to disk; a row cut short by a kill is recognised by its missing
+end and dropped when the run resumes.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from lfd_gym.benchmark.experts import References, Shown
 from lfd_gym.benchmark.spec import BenchmarkSpec
+from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.files import FileContentError, append_line, refusing, replacing_file
 from lfd_gym.policies.files import load_policy, save_policy
 from lfd_gym.policies.policy import Policy
@@ -87,6 +91,10 @@ class ResultsFolder:
             self._rewrite(kept)
         return dropped
 
+    def has_policy(self, cell: str) -> bool:
+        """Whether the policy of a cell was kept: one that looks ahead with the simulator cannot be."""
+        return self._policy_file(cell).exists()
+
     def policy(self, cell: str) -> Policy:
         """Return the policy found in a cell."""
         return load_policy(self._policy_file(cell))
@@ -98,6 +106,44 @@ class ResultsFolder:
             file.parent.mkdir(exist_ok=True)
             save_policy(policy, file, overwrite=True)
         append_line(self.results_file, json.dumps(row, allow_nan=False))
+
+    # -- what is shown to learners ------------------------------------------------------------------------------------
+
+    def shown(self, environment: str, wanted: Sequence[tuple[int, int]]) -> Shown | None:
+        """Return what is shown in an environment, for these numbers of demonstrations and seeds; None if it is missing.
+
+        What is kept is kept whole: the file with the references is written last.
+        """
+        file = self.path / "experts" / f"{environment}.json"
+        files = {pair: self._demonstration_file(environment, *pair) for pair in wanted}
+        if not file.exists() or not all(each.exists() for each in files.values()):
+            return None
+        with refusing(file, "does not hold the references of an expert"):
+            kept = json.loads(file.read_text(encoding="utf-8"))
+            references = None if kept["references"] is None else References(**kept["references"])
+        policy = file.with_suffix(".npz")
+        return Shown(
+            load_policy(policy) if policy.exists() else None,
+            references,
+            {pair: Demonstrations.load(each) for pair, each in files.items()},
+        )
+
+    def keep_shown(self, environment: str, shown: Shown) -> None:
+        """Keep what is shown in an environment."""
+        for folder in ("experts", "demonstrations"):
+            (self.path / folder).mkdir(exist_ok=True)
+        for pair, demonstrations in shown.demonstrations.items():
+            demonstrations.save(self._demonstration_file(environment, *pair), overwrite=True)
+        file = self.path / "experts" / f"{environment}.json"
+        if shown.expert is not None:
+            save_policy(shown.expert, file.with_suffix(".npz"), overwrite=True)
+        references = None if shown.references is None else asdict(shown.references)
+        _write(file, json.dumps({"references": references}, indent=2) + "\n")
+
+    def _demonstration_file(self, environment: str, count: int, seed: int) -> Path:
+        return self.path / "demonstrations" / f"{environment}~m={count}~seed={seed}.npz"
+
+    # -- files --------------------------------------------------------------------------------------------------------
 
     def forget_failures(self) -> None:
         """Drop the rows of failed cells, so that the next run tries them again."""

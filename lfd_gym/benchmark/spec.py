@@ -28,9 +28,18 @@ else:
     import tomli as tomllib
 
 
+#: Experts that a spec may name, beside ``"optimal"``: what stands before the colon, and what comes behind it.
+EXPERTS = {
+    "policy": "a file of lfd_gym.save_policy",
+    "sb3": "a file of Stable-Baselines3's PPO or A2C with networks of the default form",
+    "demonstrations": "a file of Demonstrations.save",
+    "data": "a name in lfd_gym.datasets.names()",
+}
+
+
 @dataclass(frozen=True)
 class EnvironmentSpec:
-    """One environment of a benchmark.
+    """One environment of a benchmark, and who demonstrates in it.
 
     Attributes
     ----------
@@ -38,25 +47,42 @@ class EnvironmentSpec:
         The short name used in cell ids, tables and pictures.
     env_id
         What `gymnasium.make` takes; ``module:id`` for an environment that ``module`` registers.
-    kwargs
-        Keyword arguments of `gymnasium.make`.
     discount
         γ of the comparison.
     horizon
-        Number of actions in each demonstration.
+        With a table of transitions: the number of actions in each demonstration, which must be given. Elsewhere
+        demonstrations are whole episodes, and the first so many steps count; by default all to the time limit.
+    kwargs
+        Keyword arguments of `gymnasium.make`.
+    expert
+        ``"optimal"`` plans for the reward, on a table or on a grid over a simulator. Or ``policy:FILE``, ``sb3:FILE``,
+        ``demonstrations:FILE`` or ``data:NAME``, see `EXPERTS`. Of demonstrations that are there, each seed is shown
+        others; networks take their best actions.
+    learners, n_demonstrations
+        What is compared here, if not all of the benchmark: labels of learners, numbers of demonstrations.
     """
 
     label: str
     env_id: str
     discount: float
-    horizon: int
+    horizon: int | None = None
     kwargs: Mapping[str, Any] = field(default_factory=dict)
+    expert: str = "optimal"
+    learners: tuple[str, ...] = ()
+    n_demonstrations: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         _check_label("label of an environment", self.label)
         discount_factor(f"discount of environment {self.label}", self.discount)
-        if self.horizon < 1:
+        if self.horizon is not None and self.horizon < 1:
             raise ValueError(f"horizon of environment {self.label} must be at least 1, got {self.horizon}")
+        kind, _, which = self.expert.partition(":")
+        if self.expert != "optimal" and not (kind in EXPERTS and which):
+            known = ", ".join(f"{name}:… ({what})" for name, what in EXPERTS.items())
+            raise ValueError(f"expert of environment {self.label} must be optimal, {known}, got {self.expert!r}")
+        for axis in ("learners", "n_demonstrations"):
+            object.__setattr__(self, axis, tuple(getattr(self, axis)))
+        _check_counts(f"n_demonstrations of environment {self.label}", self.n_demonstrations)
 
 
 @dataclass(frozen=True)
@@ -110,6 +136,10 @@ class Cell:
         """Return the generator of the demonstrations: the same for every learner."""
         return named_stream(f"demonstrations of {self.task_id}")
 
+    def judging_stream(self) -> np.random.Generator:
+        """Return the generator of the episodes that policies are judged by: the same for every learner."""
+        return named_stream(f"judging of {self.task_id}")
+
     def learner_stream(self) -> np.random.Generator:
         """Return the generator of the learner's own randomness."""
         return named_stream(f"learning of {self.id}")
@@ -128,7 +158,7 @@ class BenchmarkSpec:
     Attributes
     ----------
     environments, learners, n_demonstrations, seeds
-        The axes; a cell for each combination.
+        The axes; a cell for each combination, but for what an environment leaves out.
     time_limit
         Seconds a cell may take before it is ended and recorded as failed.
     """
@@ -149,8 +179,12 @@ class BenchmarkSpec:
             repeated = next((key for key, count in Counter(keys).items() if count > 1), None)
             if repeated is not None:
                 raise ValueError(f"{axis} must be distinct, but {repeated} occurs more than once")
-        if min(self.n_demonstrations) < 1:
-            raise ValueError(f"n_demonstrations must be at least 1, got {min(self.n_demonstrations)}")
+        _check_counts("n_demonstrations", self.n_demonstrations)
+        labels = {learner.label for learner in self.learners}
+        for environment in self.environments:
+            unknown = [label for label in environment.learners if label not in labels]
+            if unknown:
+                raise ValueError(f"environment {environment.label} names {unknown[0]!r}, which is no learner's label")
         if min(self.seeds) < 0:
             raise ValueError(f"seeds must be nonnegative, got {min(self.seeds)}")
         if not self.time_limit > 0:
@@ -161,9 +195,10 @@ class BenchmarkSpec:
         return [
             Cell(environment, learner, count, seed)
             for environment in self.environments
-            for count in self.n_demonstrations
+            for count in environment.n_demonstrations or self.n_demonstrations
             for seed in self.seeds
             for learner in self.learners
+            if not environment.learners or learner.label in environment.learners
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -230,6 +265,11 @@ def _mistakes(where: str, data: Mapping[str, Any], part: Any) -> list[str]:
 
 def _has_default(part: Any) -> bool:
     return part.default is not MISSING or part.default_factory is not MISSING
+
+
+def _check_counts(where: str, counts: Sequence[int]) -> None:
+    if counts and min(counts) < 1:
+        raise ValueError(f"{where} must be at least 1, got {min(counts)}")
 
 
 def _check_label(what: str, label: str) -> None:

@@ -1,4 +1,4 @@
-"""The task of each environment of a benchmark, and the demonstrations of each cell."""
+"""The task of each cell of a benchmark."""
 
 from __future__ import annotations
 
@@ -6,30 +6,24 @@ from dataclasses import replace
 
 import gymnasium as gym
 
+from lfd_gym.benchmark.experts import Showing, Shown, make_expert, show
 from lfd_gym.benchmark.spec import Cell, EnvironmentSpec
-from lfd_gym.demonstrations.collection import collect
 from lfd_gym.task import Task
 
 
 def environment_task(spec: EnvironmentSpec) -> Task:
-    """Make the environment, and solve it for the expert that is optimal for its true cost; no demonstrations yet."""
+    """Make the environment with a table, and the expert that is optimal for its true cost; no demonstrations yet."""
     task = Task(gym.make(spec.env_id, **spec.kwargs), discount=spec.discount)
-    task.needs("model", f"the expert of {spec.label}, an optimal policy,")
-    if task.true_cost is None:
-        raise ValueError(
-            f"environment {spec.label} has no reward to be optimal for: it offers neither P nor cost_features"
-        )
-    return replace(task, expert=task.model.optimal_policy(task.true_cost.table[:, 0]))
+    return replace(task, expert=make_expert(spec, task)) if task.access == "model" else task
 
 
-def cell_task(cell: Cell) -> Task:
-    """Return the task of a cell; its demonstrations are the same for all its learners."""
-    task = environment_task(cell.environment)
-    demonstrations = collect(
-        task.simulator,
-        task.expert,  # type: ignore[arg-type]
-        n_trajectories=cell.n_demonstrations,
-        horizon=cell.environment.horizon,
-        rng=cell.demonstration_stream(),
-    )
-    return replace(task, demonstrations=demonstrations)
+def cell_task(cell: Cell, shown: Shown | None = None) -> Task:
+    """Return the task of a cell, with what is ``shown`` to all learners there; made anew if it is not given."""
+    spec, pair = cell.environment, (cell.n_demonstrations, cell.seed)
+    shown = show(Showing(spec, (pair,))) if shown is None else shown
+    demonstrations = shown.demonstrations[pair]
+    task = Task(gym.make(spec.env_id, **spec.kwargs), discount=spec.discount)
+    if task.access == "model":
+        return replace(task, expert=shown.expert, demonstrations=demonstrations)
+    horizon = task.time_limit if spec.horizon is None else spec.horizon
+    return Task(task.env, demonstrations, discount=spec.discount, horizon=horizon, expert=shown.expert)

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import gymnasium as gym
 import tyro
 
 from lfd_gym.baselines import make_learner
+from lfd_gym.benchmark.durations import forecast
 from lfd_gym.benchmark.engines import Engine, ProcessEngine, RayEngine
-from lfd_gym.benchmark.presets import Preset, preset
+from lfd_gym.benchmark.presets import Preset, narrowed, preset
 from lfd_gym.benchmark.report import write_report
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.runner import run_benchmark
 from lfd_gym.benchmark.spec import BenchmarkSpec
-from lfd_gym.benchmark.summary import format_summary, summarise
+from lfd_gym.benchmark.summary import conclusion, format_tables
 from lfd_gym.commands.arguments import make_env
 from lfd_gym.envs.named import import_modules
 
@@ -47,9 +49,18 @@ class Benchmark:
     out: Path
     """The folder for results."""
     preset: Preset | None = None
-    """A benchmark that comes with the package: quick (a minute), paper (minutes), or full (hours)."""
+    """A benchmark that comes with the package: quick (minutes), paper (the paper's experiment), classic (classic
+    control, an evening), control (LunarLander and MuJoCo's pendulums, a night), or full (every learner, days)."""
     spec: Path | None = None
     """A benchmark of your own: a TOML file, or the spec.json of an earlier run."""
+    environments: tuple[str, ...] = ()
+    """Only the environments of these labels."""
+    learners: tuple[str, ...] = ()
+    """Only the learners of these labels."""
+    demonstrations: tuple[int, ...] = ()
+    """Only these numbers of demonstrations."""
+    seeds: tuple[int, ...] = ()
+    """Only these seeds."""
     retry_failed: bool = False
     """Run again what failed before."""
     imports: Annotated[tuple[str, ...], tyro.conf.arg(name="import")] = ()
@@ -66,12 +77,13 @@ class Benchmark:
         else:
             spec = BenchmarkSpec.from_file(self.spec, self.imports)  # type: ignore[arg-type]
             _check_parts(spec)
+        spec = narrowed(spec, self.environments, self.learners, self.demonstrations, self.seeds)
+        print(f"{forecast(spec)}, {self.where.workers} at a time; what is done already is not run again", flush=True)
         results = run_benchmark(spec, self.out, self.where.make(), retry_failed=self.retry_failed)
         rows = results.rows()
-        print(format_summary(summarise([row for row in rows if row["status"] == "ok"])))
-        failed = [row for row in rows if row["status"] != "ok"]
-        for row in failed:
-            print(f"failed: {row['cell']}: {row['error'].splitlines()[0]}")
+        succeeded = [row for row in rows if row["status"] == "ok"]
+        print(f"{format_tables(succeeded)}\n\n{conclusion(succeeded)}")
+        _print_failures([row for row in rows if row["status"] != "ok"])
         print(f"results: {results.results_file}")
         print(f"report:  {write_report(self.out, self.imports)}")
 
@@ -93,6 +105,16 @@ def _check_parts(spec: BenchmarkSpec) -> None:
             mistakes.append(f"learner {learner.label}: {error}")
     if mistakes:
         raise ValueError("; ".join(mistakes))
+
+
+def _print_failures(rows: Sequence[dict[str, Any]]) -> None:
+    """Print each error once, with how many runs ended by it."""
+    cells: dict[str, list[str]] = {}
+    for row in rows:
+        cells.setdefault(row["error"].splitlines()[0], []).append(row["cell"])
+    for error, those in cells.items():
+        others = f" and {len(those) - 1} other runs" if len(those) > 1 else ""
+        print(f"failed: {those[0]}{others}: {error}")
 
 
 @dataclass(frozen=True)

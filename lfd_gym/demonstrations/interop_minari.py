@@ -38,6 +38,9 @@ def create_dataset(
     author_email: str | None = None,
     code_permalink: str | None = None,
     description: str | None = None,
+    ref_min_score: float | None = None,
+    ref_max_score: float | None = None,
+    num_episodes_average_score: int | None = None,
     overwrite: bool = False,
 ) -> MinariDataset:
     """Write a local Minari dataset, all or nothing, and return it.
@@ -53,6 +56,9 @@ def create_dataset(
         ``(namespace/)name-v(version)``, e.g. ``gridworld/expert-v0``.
     author, author_email, code_permalink, description
         What Minari asks of those who publish datasets.
+    ref_min_score, ref_max_score, num_episodes_average_score
+        Mean returns of the random policy and of the expert, by which Minari normalises scores, and of how many episodes
+        they are.
     overwrite
         Whether a dataset of that name may be replaced.
     """
@@ -77,6 +83,9 @@ def create_dataset(
         "author_email": None if author_email is None else {author_email},
         "code_permalink": code_permalink,
         "description": description,
+        "ref_min_score": ref_min_score,
+        "ref_max_score": ref_max_score,
+        "num_episodes_average_score": num_episodes_average_score,
         _OWN_KEY: {"horizon": demonstrations.horizon, "provenance": demonstrations.provenance.to_dict()},
     }
     with replacing_folder(path, overwrite) as unfinished:

@@ -35,7 +35,6 @@ def write_figure(results: ResultsFolder) -> list[Path]:
         lines = [[label, *line] for label in labels for line in _lines(tables[label])]
         written.append(write_table(results.path / "comparison.csv", ("learner", *COLUMNS), lines))
         comparison = figures.curves_over_demonstrations(rows, figures.learner_styles(labels))
-        comparison.axes[0].legend()
         written += save_figure(comparison, results.path / "comparison")
     return written
 

@@ -5,13 +5,14 @@ import pytest
 
 from lfd_gym.baselines import learner_names, make_learner
 from lfd_gym.benchmark import Cell, EnvironmentSpec, LearnerSpec, preset
+from lfd_gym.benchmark.presets import NOT_ON_TABLES
 from lfd_gym.benchmark.runner import run_cell
 
 LAKE = EnvironmentSpec("lake", "FrozenLake-v1", 0.95, 30)
 
 
 #: Those that learn on tables.
-NAMES = [name for name in learner_names() if name != "grid"]
+NAMES = [name for name in learner_names() if name not in NOT_ON_TABLES]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -25,13 +26,33 @@ def test_every_learner_runs_in_a_cell(name):
     assert row["facts"]["certified_distance"] >= row["evaluation"]["cost_distance"]
 
 
+@pytest.mark.parametrize("name", NOT_ON_TABLES)
+def test_the_others_run_where_there_is_no_table(name):
+    learner = LearnerSpec(name, budget=1500 if name != "grid" else 6)
+    car = EnvironmentSpec("car", "MountainCar-v0", 0.99, expert="data:mountaincar-expert")
+    row, policy = run_cell(Cell(car, learner, n_demonstrations=1, seed=0))
+    assert np.isfinite(row["evaluation"]["normalised_score"])
+    assert row["evaluation"]["deterministic"] == (name != "grid")
+    assert policy is not None or name == "grid"
+
+
 def test_presets_name_learners_and_environments_that_exist():
-    assert "mirror_descent" in {learner.name for learner in preset("quick").learners}
     assert {learner.name for learner in preset("paper").learners} == {"cutting_plane", "mirror_descent"}
+    quick = preset("quick")
+    assert {cell.learner.label for cell in quick.cells() if cell.environment.label == "cartpole"} == {"bc", "grid"}
+    assert {cell.environment.label for cell in quick.cells() if cell.learner.label == "gail"} == {"gridworld16"}
+    assert {cell.n_demonstrations for cell in quick.cells() if cell.environment.label == "pendulum"} == {1, 5}
+    classic = {"cartpole", "mountaincar", "acrobot", "pendulum"}
+    assert {environment.label for environment in preset("classic").environments} == classic
+    assert {"bc", "gail", "grid"} <= {learner.name for learner in preset("classic").learners}
+    assert {cell.learner.label for cell in preset("control").cells() if cell.environment.label == "lunarlander"} >= {
+        "bc"
+    }
     full = preset("full")
-    assert [learner.name for learner in full.learners] == NAMES
-    assert {environment.label for environment in full.environments} == {
+    assert {environment.label for environment in full.environments} == classic | {
         "gridworld16", "gridworld32", "frozenlake8", "cliffwalking", "taxi", "garnet",
     }  # fmt: skip
-    with pytest.raises(ValueError, match="preset must be quick, paper or full, got 'fast'"):
+    on_tables = {cell.learner.name for cell in full.cells() if cell.environment.label == "taxi"}
+    assert on_tables == set(NAMES)
+    with pytest.raises(ValueError, match="preset must be quick, paper, classic, control or full, got 'fast'"):
         preset("fast")

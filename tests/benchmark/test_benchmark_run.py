@@ -20,7 +20,7 @@ from lfd_gym.benchmark import (
     LearnerSpec,
     ProcessEngine,
     ResultsFolder,
-    format_summary,
+    format_tables,
     run_benchmark,
     summarise,
 )
@@ -141,16 +141,30 @@ def test_summary_orders_by_score(undisturbed):
     assert [entry.learner for entry in summary] == ["expert", "tabular_bc", "random"]
     assert summary[1].score.low <= summary[1].score.value <= summary[1].score.high
     assert summary[1].n_runs == 12
-    assert "tabular_bc" in format_summary(summary)
+    assert (summary[0].n_reached, summary[0].n_groups, summary[2].n_reached) == (4, 4, 0)
+    assert summary[0].knows == "the expert"
+    assert summary[1].knows == "data only"
+
+
+def test_tables_show_every_environment_number_and_learner(undisturbed):
+    blocks = format_tables(undisturbed.rows()).split("\n\n")
+    assert [block.partition(":")[0] for block in blocks] == ["grid5", "lake"]
+    head, *lines = [line.split() for line in blocks[0].splitlines()[1:]]
+    assert head == ["learner", "knows", "m=2", "m=20", "steps", "CPU", "s"]
+    assert [line[0] for line in lines] == ["expert", "tabular_bc", "random"]
+    assert lines[0][3:7] == ["1.000", "(1.000)", "1.000", "(1.000)"]
 
 
 def test_report_is_one_page_with_everything_inside(undisturbed):
     page = write_report(undisturbed.path).read_text()
-    assert page.count("<svg") >= 4
-    assert page.count("data:image/png;base64,") == 3  # a map of each learner on the gridworld
+    assert page.count("<svg") >= 6
+    assert page.count("data:image/png;base64,") == 3  # the expert's policy, and where two learners differ from it
+    assert "as the expert everywhere" in page
     for outside in ('src="http', 'href="http', "@import", "url(http"):
         assert outside not in page
     assert {path.suffix for path in (undisturbed.path / "figures").iterdir()} == {".png", ".svg"}
+    for beside in ("results.jsonl", "spec.json", "figures/", "policies/", "demonstrations/"):
+        assert f'href="{beside}"' in page
 
 
 def test_the_true_cost_may_come_anywhere_among_the_costs_or_not_at_all():

@@ -1,12 +1,21 @@
 """The report in a real browser: no errors, the table sorts, learners can be hidden, pictures are there, phones fit."""
 
+import re
 import shutil
 
 import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 
-from lfd_gym.benchmark import BenchmarkSpec, EnvironmentSpec, LearnerSpec, ProcessEngine, run_benchmark
+from lfd_gym.benchmark import (
+    BenchmarkSpec,
+    EnvironmentSpec,
+    LearnerSpec,
+    ProcessEngine,
+    ResultsFolder,
+    conclusion,
+    run_benchmark,
+)
 from lfd_gym.benchmark.report import write_report
 
 pytestmark = pytest.mark.skipif(
@@ -82,12 +91,45 @@ def test_legend_hides_and_shows_a_learner_in_every_chart(page, browser):
 def test_pictures_are_not_empty(page, browser):
     browser.get(page.as_uri())
     images = browser.find_elements(By.TAG_NAME, "img")
-    assert len(images) == 4
+    assert len(images) == 4  # the expert, and where three others differ from it
     assert all(browser.execute_script("return arguments[0].naturalWidth", image) > 50 for image in images)
 
 
 def test_page_fits_a_phone(page, browser):
-    browser.set_window_size(500, 900)  # Chromium's narrowest window
+    screen = {"width": 400, "height": 900, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
     browser.get(page.as_uri())
     width = browser.execute_script("return document.documentElement.scrollWidth")
-    assert width <= browser.execute_script("return window.innerWidth")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert width == 400
+
+
+def test_the_conclusion_comes_first_and_the_links_to_raw_results_lead_somewhere(page, browser):
+    browser.get(page.as_uri())
+    first = browser.find_element(By.CSS_SELECTOR, "h1 + p")
+    assert first.text == conclusion(ResultsFolder.open(page.parent).rows())
+    links = browser.find_elements(By.CSS_SELECTOR, "#again a")
+    assert len(links) == 5
+    named = [link.get_attribute("href").rsplit(f"{page.parent.name}/", 1)[1] for link in links]
+    assert all((page.parent / name).exists() for name in named)
+
+
+def test_dark_pages_have_light_text_also_in_charts(page, browser):
+    def colours():
+        browser.get(page.as_uri())
+        text = browser.find_element(By.CSS_SELECTOR, "svg text").value_of_css_property("fill")
+        paper = browser.find_element(By.TAG_NAME, "body").value_of_css_property("background-color")
+        return [sum(int(part) for part in re.findall(r"\d+", colour)[:3]) / 3 for colour in (text, paper)]
+
+    def prefer(scheme):
+        feature = {"name": "prefers-color-scheme", "value": scheme}
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+    prefer("dark")
+    text, paper = colours()
+    prefer("light")
+    assert text > 180
+    assert paper < 60
+    text, paper = colours()
+    assert text < 60
+    assert paper > 180

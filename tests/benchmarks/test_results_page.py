@@ -1,0 +1,50 @@
+"""The results page is what the command makes of the committed files, and a run is added by one command."""
+
+import json
+
+import pytest
+import results_page
+from benchmark_rows import Here
+
+from lfd_gym.benchmark import BenchmarkSpec, EnvironmentSpec, LearnerSpec, run_benchmark
+
+RESULTS = results_page.ROOT / "benchmarks" / "results"
+
+
+def test_the_page_is_made_from_the_committed_files():
+    assert (results_page.ROOT / "docs" / "results.md").read_text(encoding="utf-8") == results_page.page(RESULTS)
+
+
+def test_result_files_are_small():
+    assert sum(file.stat().st_size for file in RESULTS.iterdir()) < 1e6
+
+
+@pytest.fixture
+def run(tmp_path):
+    spec = BenchmarkSpec(
+        environments=(EnvironmentSpec("grid3", "lfd_gym/StochasticGridworld-v0", 0.9, 20, {"size": 3}),),
+        learners=(LearnerSpec("tabular_bc"), LearnerSpec("cutting_plane")),
+        n_demonstrations=(2,),
+        seeds=(0, 1, 2),
+    )
+    run_benchmark(spec, tmp_path / "mine", Here(), progress_bar=False)
+    return tmp_path / "mine"
+
+
+def test_a_run_is_added_by_one_command_and_replaces_itself(run, tmp_path):
+    results, page = tmp_path / "results", tmp_path / "results.md"
+    results.mkdir()
+    (results / "published.json").write_bytes((RESULTS / "published.json").read_bytes())
+    arguments = ["--add", str(run), "--results", str(results), "--page", str(page)]
+    assert results_page.main(arguments) == 0
+    text = page.read_text(encoding="utf-8")
+    lines = [json.loads(line) for line in (results / "mine.jsonl").read_text().splitlines()]
+    assert len(lines) == 6
+    assert "- `mine`: 6 runs; tabular_bc, cutting_plane on grid3; 2 demonstrations; seeds 0, 1, 2;" in text
+    (row,) = [line for line in text.splitlines() if line.startswith("| 2 | `cutting_plane` |")]
+    scores = [line["score"] for line in lines if line["learner"] == "cutting_plane"]
+    assert f"{sum(scores) / 3:.3f} ({min(scores):.3f} to {max(scores):.3f})" in row
+    assert row.endswith("| model, told costs |")
+    assert "PPIL" in text
+    assert results_page.main(arguments) == 0
+    assert page.read_text(encoding="utf-8") == text
