@@ -23,10 +23,10 @@ from tqdm import tqdm
 from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.evaluation import evaluate
 from lfd_gym.baselines import make_learner
-from lfd_gym.benchmark.engines import Engine
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.tasks import cell_task
+from lfd_gym.engines import Engine
 from lfd_gym.learning import learn
 from lfd_gym.policies.conversion import policy_table
 from lfd_gym.policies.policy import Policy

@@ -9,13 +9,13 @@ from typing import Annotated, Literal
 
 import tyro
 
-from lfd_gym.benchmark.engines import Engine, ProcessEngine, RayEngine
 from lfd_gym.benchmark.presets import Preset, preset
 from lfd_gym.benchmark.report import write_report
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.runner import run_benchmark
 from lfd_gym.benchmark.spec import BenchmarkSpec
 from lfd_gym.benchmark.summary import format_summary, summarise
+from lfd_gym.engines import Engine, ProcessEngine, RayEngine
 from lfd_gym.envs.named import import_modules
 
 

@@ -7,8 +7,8 @@ from benchmark_rows import deterministic_part
 from engine_cases import square_or_misbehave
 
 from lfd_gym.benchmark import ResultsFolder
-from lfd_gym.benchmark.engines import ProcessEngine, RayEngine
 from lfd_gym.cli import main
+from lfd_gym.engines import ProcessEngine, RayEngine
 
 SPEC = """
 n_demonstrations = [5]
