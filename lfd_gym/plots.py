@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.assessment.certificate import Certificate
+from lfd_gym.assessment.statements import Certificate
 from lfd_gym.costs.recovered import RecoveredCost
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.envs.gridworld import StochasticGridworldEnv

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from lfd_gym.assessment.certificate import Certificate, certify
+from lfd_gym.assessment.certificate import certify
+from lfd_gym.assessment.statements import Certificate
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.model.generative_model import check_generator
