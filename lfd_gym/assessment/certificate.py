@@ -223,7 +223,8 @@ def _paired(
     means = ours.trajectory_values.reshape(n_pairs, n_each, -1).mean(axis=1)
     unseen = ours.unseen_mass.reshape(n_pairs, n_each).mean(axis=1)
     halves = (means - theirs.trajectory_values) / 2
-    return CostEstimate(halves.mean(axis=0), halves, (unseen + theirs.unseen_mass) / 2, task.criterion)
+    cut = None if ours.horizon is None or theirs.horizon is None else min(ours.horizon, theirs.horizon)
+    return CostEstimate(halves.mean(axis=0), halves, (unseen + theirs.unseen_mass) / 2, task.criterion, horizon=cut)
 
 
 def _from_data_alone(
