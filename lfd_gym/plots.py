@@ -29,6 +29,8 @@ _Edges = tuple[float, float, float, float]
 _N_ALONG, _WIDER = 201, 0.2
 #: Points of a curve over the number of demonstrations or rollouts, and how many times as many there are at its end.
 _N_OVER, _TIMES = 40, 100.0
+#: Parts of a bound that are a smaller share of it are not drawn.
+_SEEN = 1e-3
 
 
 def visit_counts(demonstrations: Demonstrations) -> IntArray:
@@ -125,12 +127,13 @@ def draw_certificate(certificate: Certificate, axes: Axes | None = None) -> Axes
     grows = "demonstrations" if of_expert else "rollouts"
     steady = {reason: part for reason, part in said.parts.items() if reason != grows}
     axes = _new_axes() if axes is None else axes
-    level = said.found
-    axes.fill_between(now * times, min(level, 0.0), level, alpha=0.5, label="distance found")
+    level = np.full(times.size, said.found)
+    axes.fill_between(now * times, np.minimum(level, 0.0), level, alpha=0.5, label="distance found")
     for reason, part in steady.items():
-        if part > 0:
-            axes.fill_between(now * times, level, level + part, alpha=0.5, label=f"+ {reason}")
-            level += part
+        if part > _SEEN * said.bound:
+            top = np.clip(level + part, level, np.maximum(bounds, level))  # where others make it smaller, not above it
+            axes.fill_between(now * times, level, top, alpha=0.5, label=f"+ {reason}")
+            level = top
     axes.fill_between(now * times, level, np.maximum(bounds, level), alpha=0.5, label=f"+ {grows}")
     axes.plot(now * times, bounds, color="black", label="at most")
     axes.plot([now], [said.bound], "o", color="black", label=f"now, {now:,} {grows}")

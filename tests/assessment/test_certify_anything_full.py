@@ -1,4 +1,4 @@
-"""Certificates of policies that others have trained, with tiny networks, and of one that was cloned from logged data."""
+"""Certificates of policies that others have trained, with tiny networks, and of a clone of logged data."""
 
 import gymnasium as gym
 import numpy as np
