@@ -79,7 +79,7 @@ def test_it_stops_at_the_first_look_that_satisfies():
     assert before.cost_distance_bound > 0.03
     now = lfd.certify(expert, task, delta=0.05 / (look * (look + 1)), held_out=hard.demonstrations)
     assert now.cost_distance_bound == hard.certificate.cost_distance_bound
-    never = lfd.collect_until(task, expert, bound=-1.0, expert=expert, rng=rng, at_first=4, at_most=10)
+    never = lfd.collect_until(task, expert, bound=-1.0, expert=expert, rng=rng, at_first=1, at_most=10)
     assert not never.reached
     assert len(never.demonstrations) == 10
 
