@@ -4,10 +4,12 @@ IQ-Learn (Garg et al. 2021) looks for one function Q whose soft-optimal policy i
 V(s) = τ log Σ_a exp(Q(s, a)/τ), or its estimate E_a[Q(s, a) − τ log π(a|s)] where actions are numbers, and the reward
 that Q stands for, r(s, a) = Q(s, a) − γV(s'), the regularised problem is
 
-    max_Q  E_E[r(s, a)] − E_E[V(s) − γV(s')] − 1/(4α) E[r(s, a)²],
+    max_Q  E_E[r(s, a)] − (1 − γ) E_0[V(s)] − 1/(4α) E[r(s, a)²],
 
-E_E the mean over demonstrated steps; the last one, from the χ² divergence, is over these and, while playing, over what
-was played, half each. In the first two terms γV(s') cancels.
+E_E the mean over demonstrated steps, E_0 that over first states. For the steps of any policy (1 − γ) E_0[V(s)] is the
+mean of V(s) − γV(s'), here over all steps of a batch. The last mean, from the χ² divergence, is over these too:
+demonstrated ones and, while playing, as many played ones. Gradients go through V(s') as well: with slow critics there,
+the second term would no longer cancel, and nothing was learned.
 """
 
 from __future__ import annotations
@@ -44,8 +46,6 @@ class InverseSoftQ:
         τ.
     regularisation
         α.
-    tau
-        How far the slow critics move at each update.
     """
 
     def __init__(
@@ -56,29 +56,22 @@ class InverseSoftQ:
         learning_rate: float,
         temperature: float,
         regularisation: float,
-        tau: float = 0.005,
     ) -> None:
         self.networks, self._discount, self._temperature = networks, discount, temperature
-        self._regularisation, self._tau = regularisation, tau
+        self._regularisation = regularisation
         self.actor_optimizer = th.optim.Adam(networks.actor.parameters(), learning_rate, fused=True)
         self.critic_optimizer = th.optim.Adam(networks.critic.parameters(), learning_rate, fused=True)
 
     def update(self, shown: Steps, played: Steps | None = None) -> None:
         """Take a step of the critics and of the actor."""
-        networks, n_shown = self.networks, len(shown.observations)
-        steps = shown
+        networks, n_shown, steps = self.networks, len(shown.observations), shown
         if played is not None:
             steps = Steps(*(th.cat([one, other.to(one.dtype)]) for one, other in zip(shown, played, strict=True)))
-        with th.no_grad():
-            after = networks.soft_values(networks.critic_target, steps.next_observations, self._temperature)
-            after = self._discount * (1 - steps.dones) * after
-        values = networks.values_of(steps.observations, steps.actions)
-        rewards = values - after  # (2, n, 1)
-        of_shown = networks.soft_values(networks.critic, shown.observations, self._temperature)
-        loss = (of_shown - values[:, :n_shown]).mean() + (rewards**2).mean() / (4 * self._regularisation)
+        after = networks.soft_values(networks.critic, steps.next_observations, self._temperature)
+        after = self._discount * (1 - steps.dones) * after
+        now = networks.soft_values(networks.critic, steps.observations, self._temperature)
+        rewards = networks.values_of(steps.observations, steps.actions) - after  # (2, n, 1)
+        loss = (now - after).mean() - rewards[:, :n_shown].mean() + (rewards**2).mean() / (4 * self._regularisation)
         optimise(self.critic_optimizer, loss)
-        with th.no_grad():
-            for now, slow in zip(networks.critic.parameters(), networks.critic_target.parameters(), strict=True):
-                slow.lerp_(now, self._tau)
         improvement, _, _ = networks.improvement(steps.observations, self._temperature)
         optimise(self.actor_optimizer, improvement)
