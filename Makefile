@@ -8,7 +8,7 @@ DOCS := .venv-docs/bin
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: help demo test test-core test-newest test-slow lint format bench docs pictures package clean
+.PHONY: help demo test test-core test-newest test-slow test-mutation lint format bench docs pictures package clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -29,6 +29,19 @@ test-newest: .venv-newest/.installed  ## what needs extras on the newest Gymnasi
 
 test-slow: .venv/.installed  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+
+MUTATED ?= lfd_gym/confidence.py:tests/test_confidence.py \
+	lfd_gym/demonstrations/estimation.py:tests/demonstrations/test_feature_expectations.py,tests/assessment/test_comparison.py \
+	lfd_gym/assessment/comparison.py:tests/assessment/test_comparison.py \
+	lfd_gym/assessment/expert_bounds.py:tests/assessment/test_expert_bounds.py \
+	lfd_gym/assessment/logged_data.py:tests/assessment/test_logged_data.py \
+	lfd_gym/assessment/collecting.py:tests/assessment/test_collecting.py \
+	lfd_gym/assessment/statements.py:tests/assessment/test_statements.py \
+	lfd_gym/assessment/certificate.py:tests/assessment/test_comparison.py,tests/assessment/test_statements.py,tests/assessment/test_expert_bounds.py,tests/assessment/test_certificate_formulas.py,tests/assessment/test_logged_data.py \
+	lfd_gym/assessment/evaluation.py:tests/assessment/test_evaluation.py
+
+test-mutation: .venv/.installed  ## do the tests notice changed formulas? MUTATED="module:test,test …", MUTANTS="--count 5 --seed 1"
+	$(BIN)/python scripts/mutate.py $(MUTANTS) $(MUTATED)
 
 lint: .venv/.installed  ## ruff, ruff format, mypy --strict
 	$(BIN)/ruff check

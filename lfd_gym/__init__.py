@@ -7,10 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from lfd_gym import baselines, datasets, envs, features, plots, testing
-from lfd_gym.assessment.certificate import Certificate, certify
+from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.collecting import Collected, collect_until
 from lfd_gym.assessment.evaluation import Evaluation, evaluate
 from lfd_gym.assessment.point_certificate import PointCertificate, certify_saddle_point
+from lfd_gym.assessment.statements import Certificate
 from lfd_gym.baselines.learner import LearningResult
 from lfd_gym.costs.costs import Costs, FunctionCosts, TableCosts, normalise_costs
 from lfd_gym.costs.fourier import FourierCosts

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, TypeAlias, get_args
 
 import gymnasium as gym
@@ -40,11 +40,11 @@ from lfd_gym.demonstrations.estimation import (
     Returns,
     Truncation,
     feature_expectations,
-    played_costs,
-    sampled_costs,
 )
 from lfd_gym.demonstrations.forms import as_demonstrations, over_states
-from lfd_gym.demonstrations.matching import check_provenance, check_spaces
+from lfd_gym.demonstrations.matching import check_held_out, check_provenance, check_spaces
+from lfd_gym.demonstrations.pieces import in_pieces, rollouts
+from lfd_gym.engines import Engine
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
 from lfd_gym.grids.surroundings import has_surroundings, surroundings
@@ -396,6 +396,13 @@ class Task:
         same = np.array_equal(normalise_costs(cost), self.true_cost.table[:, 0])
         return max(1.0, float(np.abs(cost).max())) if same else None
 
+    def held_out(self, demonstrations: Any) -> Demonstrations:
+        """Return other demonstrations of the same expert, checked; those of the task are refused."""
+        found = self._checked_demonstrations("held_out", demonstrations)
+        if self.demonstrations is not None:
+            check_held_out(found, self.demonstrations)
+        return found
+
     # -- expected costs -----------------------------------------------------------------------------------------------
 
     def expert_features(self, truncation: Truncation = "paper", held_out: Demonstrations | None = None) -> CostEstimate:
@@ -404,12 +411,7 @@ class Task:
         ``held_out`` are other demonstrations of the same expert to estimate them from.
         """
         if held_out is not None:
-            source = self._checked_demonstrations("held_out", held_out)
-            if self.costs is not None and self.costs.chosen_from_demonstrations and source == self.demonstrations:
-                raise ValueError(
-                    "held_out must be other demonstrations than those of the task, from which the costs were chosen: "
-                    "keep some back with select before making the task"
-                )
+            source = self.held_out(held_out)
         elif self.demonstrations is None:
             raise ValueError("demonstrations must be given: there are none to estimate the expert's costs from")
         else:
@@ -427,6 +429,7 @@ class Task:
         horizon: int | None = None,
         deterministic: bool = False,
         with_true_cost: bool = False,
+        engine: Engine | None = None,
     ) -> CostEstimate:
         """ρ, (n_c,): the expected costs of ``policy``, exact where the model is known, else from rollouts.
 
@@ -441,6 +444,8 @@ class Task:
             Whether the policy's best actions are taken.
         with_true_cost
             Whether the true cost comes last, as one cost more.
+        engine
+            Spreads rollouts over workers, see `assess`.
         """
         return self.assess(
             policy,
@@ -450,6 +455,7 @@ class Task:
             deterministic=deterministic,
             with_true_cost=with_true_cost,
             whole_episodes=False,
+            engine=engine,
         )[0]
 
     def assess(
@@ -462,12 +468,16 @@ class Task:
         deterministic: bool = False,
         with_true_cost: bool = False,
         whole_episodes: bool = True,
+        engine: Engine | None = None,
     ) -> tuple[CostEstimate, Returns | None]:
         """Return `expected_costs`, and what the policy gained where episodes of the environment were played for them.
 
         Episodes serve as long as the environment does not cut them before they are long enough; if it does and there
         is a simulator, that goes on instead. They are played to their end, for the sake of the returns, or, if these
         need not be of ``whole_episodes``, as far as costs count.
+
+        With an ``engine`` (`lfd_gym.engines`) they are played by its workers, in copies of the environment and the
+        policy. What is found depends on ``rng`` and not on the workers; it is not what is found without an engine.
         """
         costs = self._stacked() if with_true_cost else self.costs
         if costs is None:
@@ -484,21 +494,21 @@ class Task:
                 raise ValueError(f"{count} must be at least 1, got {value}")
         acting = as_policy(policy, deterministic=deterministic)
         steps = self.criterion.steps(_TAIL) if horizon is None else horizon
-        plays = is_environment(self.env)
-        limit = self.time_limit if plays else None
-        if plays and (self._simulator is None or (limit or steps) >= steps):
+        limit = self.time_limit if is_environment(self.env) else None
+        source = self.env
+        if is_environment(source) and (self._simulator is None or (limit or steps) >= steps):
             if horizon is None and whole_episodes:
                 steps = max(steps, limit or 0)
-            n_episodes = self.default_rollouts if n_rollouts is None else n_rollouts
-            return played_costs(acting, self.env, costs, self.criterion, n_episodes=n_episodes, horizon=steps, rng=rng)
-        for name in ("costs", "true_cost"):
-            if getattr(self, name) is not None:
-                getattr(self, name).check_ends(name, self.simulator)
+        else:
+            source = self.simulator
+            for name in ("costs", "true_cost"):
+                if getattr(self, name) is not None:
+                    getattr(self, name).check_ends(name, source)
+        play = partial(rollouts, source, costs, self.criterion, steps)
         n_rollouts = self.default_rollouts if n_rollouts is None else n_rollouts
-        return (
-            sampled_costs(acting, self.simulator, costs, self.criterion, n_rollouts=n_rollouts, horizon=steps, rng=rng),
-            None,
-        )
+        if engine is None:
+            return play(acting, 0, n_rollouts, rng)
+        return in_pieces(engine, play, acting, self.action_space, n_rollouts, rng)
 
     @property
     def default_rollouts(self) -> int:

@@ -2,7 +2,7 @@
 
 import json
 
-from lfd_gym.benchmark.engines import Outcome
+from lfd_gym.engines import Outcome
 
 
 class Here:

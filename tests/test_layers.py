@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 LAYERS = (
     {"_jit", "files", "resources", "validation"},
-    {"_splitmix", "confidence", "spaces"},
+    {"_splitmix", "confidence", "engines", "spaces"},
     {"model"},
     {"costs", "policies"},
     {"envs", "features"},

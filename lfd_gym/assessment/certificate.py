@@ -1,309 +1,39 @@
-"""Certificates: how far a policy can be from the expert.
+"""Certificates: how far a policy can be from the expert, and from the demonstrations.
 
-Two statements, each of which is true with probability 1 − δ:
-
-- *to these demonstrations*: how far its expected costs can be from what the demonstrations paid. It rests on the model
-  or on fresh rollouts alone, and is as tight as there is patience.
-- *to the expert*: the same with the demonstrations' own uncertainty added. It is refused where the costs were chosen
-  after looking at the demonstrations, unless ``held_out`` ones are given.
+What is known of both comes together here: the policy's costs from the model or from fresh rollouts, the expert's from
+demonstrations, held-out ones if there are any, and from what the model knows. `lfd_gym.assessment.statements` has what
+a certificate says.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable
+from functools import partial
+from typing import Literal
 
+import gymnasium as gym
 import numpy as np
 
 from lfd_gym.assessment.comparison import Comparison
 from lfd_gym.assessment.expert_bounds import LeastCosts, least_expert_costs
 from lfd_gym.assessment.logged_data import mean_bound, weight_after_disagreement
-from lfd_gym.assessment.tables import html_table
+from lfd_gym.assessment.statements import About, Certificate, Statement
 from lfd_gym.costs.sets import Ball
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.estimation import CostEstimate, Truncation, sampled_costs
-from lfd_gym.model.criterion import Criterion
+from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
+from lfd_gym.demonstrations.pieces import in_pieces, rollouts
+from lfd_gym.engines import Engine
 from lfd_gym.model.generative_model import TabularModel
 from lfd_gym.policies.conversion import PolicyLike, as_policy
+from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.task import Task
 from lfd_gym.validation import check_delta
-
-About = Literal["expert", "demonstrations"]
 
 #: Rollouts of a table, which take no time; of random play, which is only estimated.
 _N_ROLLOUTS, _N_RANDOM = 10_000, 200
 #: What is left of the discounted sum where rollouts that begin like held-out demonstrations end.
 _TAIL = 1e-3
-#: As many times as many as this are taken for infinitely many.
-_VERY_MANY = 1e7
-#: How near a forecast of what is needed comes, as a ratio.
-_NEAR = 1.01
-
-
-@dataclass(frozen=True)
-class Statement:
-    """A bound on the distance to the expert, or to demonstrations.
-
-    Attributes
-    ----------
-    about
-        Whom the policy is compared with.
-    found
-        δ_C = max over the class of ρ_c(π) − ρ_c, with estimates in place of expectations.
-    bound
-        What it is at most.
-    parts
-        What the bound adds to what was found, by reason.
-    n_demonstrations
-        How many it rests on.
-    """
-
-    about: About
-    found: float
-    bound: float
-    parts: Mapping[str, float]
-    n_demonstrations: int
-
-
-@dataclass(frozen=True)
-class Needed:
-    """What would bring a bound to a wanted value, if what comes is like what there is.
-
-    Attributes
-    ----------
-    bound
-        The wanted value.
-    demonstrations, rollouts
-        How many in all; None if there are none of them, or if no number suffices.
-    reason
-        Why no number suffices, else empty.
-    """
-
-    bound: float
-    demonstrations: int | None = None
-    rollouts: int | None = None
-    reason: str = ""
-
-    def __str__(self) -> str:
-        if self.reason:
-            return f"a bound of {self.bound:g} cannot be reached: {self.reason}"
-        counts = (("demonstrations", self.demonstrations), ("rollouts", self.rollouts))
-        said = " and ".join(f"{count:,} {name}" for name, count in counts if count is not None)
-        return f"a bound of {self.bound:g} needs about {said or 'nothing more'}"
-
-
-@dataclass(frozen=True)
-class Certificate:
-    """How far a policy can be from the expert, and from the demonstrations; print it to read it.
-
-    Attributes
-    ----------
-    delta
-        Probability of failure, of each statement. What was computed from the model is certain; demonstrations and
-        rollouts are not.
-    evidence
-        What it rests on.
-    criterion
-        How costs add up.
-    to_demonstrations, to_expert
-        The statements; None where they cannot be made.
-    refused
-        Why nothing is said about the expert, empty if something is.
-    random_distance
-        What was found of random play, to compare with.
-    largest_distance
-        No two policies can be farther apart in the class.
-    assumptions
-        What must be true beside, in words.
-    per_norm
-        Whether the class is the unit ball of a space of costs: a cost of norm B is bounded by B times the bound.
-    """
-
-    delta: float
-    evidence: str
-    criterion: Criterion
-    to_demonstrations: Statement | None
-    to_expert: Statement | None
-    refused: str = ""
-    random_distance: float | None = None
-    largest_distance: float = 2.0
-    assumptions: tuple[str, ...] = ()
-    per_norm: bool = False
-    n_rollouts: int | None = None
-    _forecasts: Mapping[About, Callable[[float, float], float]] = field(default_factory=dict, repr=False, compare=False)
-
-    @property
-    def strongest(self) -> Statement:
-        """The statement about the expert, or, where there is none, that about the demonstrations."""
-        found = self.to_expert or self.to_demonstrations
-        assert found is not None
-        return found
-
-    @property
-    def about(self) -> About:
-        """Whom the strongest statement compares with."""
-        return self.strongest.about
-
-    @property
-    def cost_distance(self) -> float:
-        """What was found, of the strongest statement."""
-        return self.strongest.found
-
-    @property
-    def cost_distance_bound(self) -> float:
-        """The bound of the strongest statement. Where the model is known it may be below what was found."""
-        return self.strongest.bound
-
-    @property
-    def empty(self) -> bool:
-        """Whether the strongest statement says nothing: random play was found to be no farther than the bound."""
-        return self._empty(self.strongest)
-
-    def _empty(self, statement: Statement) -> bool:
-        compared = self.largest_distance if self.random_distance is None else self.random_distance
-        return statement.bound >= compared
-
-    def forecast(self, demonstrations: float, rollouts: float) -> float:
-        """Return the strongest bound with so many times as many of both, as if what comes were like what there is."""
-        return self._forecasts[self.about](demonstrations, rollouts)
-
-    def needed(self, bound: float) -> Needed:
-        """Say how many demonstrations and rollouts, in all, would bring the strongest bound to ``bound``.
-
-        It is a forecast: as if what comes were like what there is, and the policy stayed what it is. As many rollouts
-        as there are serve if they can; if not, so many that half of the way is left for the demonstrations.
-
-        Examples
-        --------
-        >>> import gymnasium as gym, numpy as np, lfd_gym as lfd
-        >>> env = gym.make("lfd_gym/StochasticGridworld-v0", size=4)
-        >>> expert = lfd.FiniteMDP.from_env(env, 0.9).optimal_policy(env.unwrapped.cost_features[:, 0])
-        >>> task = lfd.Task(env, lfd.collect(env, expert, 50, 100, np.random.default_rng(0)), discount=0.9)
-        >>> certificate = lfd.certify(expert, task)
-        >>> bool(certificate.needed(0.05).demonstrations > certificate.needed(0.1).demonstrations > 50)
-        True
-        """
-        now, forecast = self.strongest, self.forecast
-        least = forecast(_VERY_MANY, _VERY_MANY)
-        if least > bound:
-            why = f"the policy was found to be {now.found:.3g} away, it must itself become better"
-            if now.parts.get("truncation", 0.0) > bound - now.found > 0:
-                why = f"what was cut off adds {now.parts['truncation']:.3g}: longer ones are needed, not more"
-            return Needed(bound, reason=why)
-        rollouts = 1.0
-        if self.n_rollouts is not None and forecast(_VERY_MANY, 1.0) > bound:
-            halfway = bound if self.about == "demonstrations" else (bound + least) / 2
-            rollouts = _least_times(lambda times: forecast(_VERY_MANY, times) <= halfway, 1.0)
-        asked = None if self.n_rollouts is None else int(np.ceil(rollouts * self.n_rollouts))
-        if self.about == "demonstrations":
-            return Needed(bound, None, asked)
-        fewest = 1 / now.n_demonstrations
-        times = _least_times(lambda times: forecast(times, rollouts) <= bound, fewest)
-        return Needed(bound, int(np.ceil(times * now.n_demonstrations)), asked)
-
-    # -- in words -----------------------------------------------------------------------------------------------------
-
-    @property
-    def conclusion(self) -> str:
-        """The sentence that answers the question: about the expert, or about the demonstrations if that says more."""
-        said = _sentence(self._first, self.delta)
-        if self.random_distance is not None:
-            said += f"; random play is {self.random_distance:.3f} worse"
-        return f"{said}. This says nothing." if self._empty(self._first) else f"{said}."
-
-    @property
-    def _first(self) -> Statement:
-        """The statement to begin with."""
-        other = self.to_demonstrations
-        return other if self.empty and other is not None and not self._empty(other) else self.strongest
-
-    def _rows(self) -> list[tuple[str, str, str]]:
-        """Return what the bounds consist of, of both statements."""
-        both = self.to_demonstrations, self.to_expert
-        reasons = dict.fromkeys(reason for statement in both if statement for reason in statement.parts)
-
-        def row(name: str, value: Callable[[Statement], float | None]) -> tuple[str, str, str]:
-            numbers = [None if statement is None else value(statement) for statement in both]
-            return name, *("" if number is None else f"{number:.4f}" for number in numbers)  # type: ignore[return-value]
-
-        unit = 1 / self.criterion.scale
-        return [
-            row("distance found", lambda statement: statement.found),
-            *(
-                row(f"  + {reason}", lambda statement, reason=reason: statement.parts.get(reason))  # type: ignore[misc]
-                for reason in reasons
-            ),
-            row("at most", lambda statement: statement.bound),
-            row("as a sum of rewards, per unit", lambda statement: unit * statement.bound),
-        ]
-
-    def _remarks(self) -> list[str]:
-        others = (
-            statement
-            for statement in (self.to_expert, self.to_demonstrations)
-            if statement is not None and statement is not self._first
-        )
-        return [
-            *(f"{_sentence(each, self.delta)}{', which says nothing' * self._empty(each)}." for each in others),
-            *([f"Nothing is said about the expert: {self.refused}."] if self.refused else []),
-            *(["A cost of norm B is bounded by B times as much."] if self.per_norm else []),
-            *(f"Assumed: {assumption}." for assumption in self.assumptions),
-            f"It rests on {self.evidence}; {self.criterion}.",
-        ]
-
-    def __str__(self) -> str:
-        lines = [self.conclusion, *self._remarks(), f"{'':32}{'demonstrations':>16}{'expert':>10}"]
-        lines += [f"  {name:30}{first:>16}{second:>10}" for name, first, second in self._rows()]
-        return "\n".join(line.rstrip() for line in lines)
-
-    def _repr_html_(self) -> str:
-        heading = " ".join([self.conclusion, *self._remarks()])
-        return html_table(heading, ("", "demonstrations", "expert"), self._rows())
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything that it says, for a file."""
-        return {
-            "conclusion": self.conclusion,
-            "about": self.about,
-            "cost_distance": self.cost_distance,
-            "cost_distance_bound": self.cost_distance_bound,
-            "empty": self.empty,
-            "delta": self.delta,
-            "evidence": self.evidence,
-            "discount": self.criterion.discount,
-            "horizon": self.criterion.horizon,
-            "to_demonstrations": None if self.to_demonstrations is None else asdict(self.to_demonstrations),
-            "to_expert": None if self.to_expert is None else asdict(self.to_expert),
-            "refused": self.refused,
-            "random_distance": self.random_distance,
-            "largest_distance": self.largest_distance,
-            "assumptions": list(self.assumptions),
-            "per_norm": self.per_norm,
-            "n_rollouts": self.n_rollouts,
-        }
-
-
-def _sentence(statement: Statement, delta: float) -> str:
-    whom = "the expert" if statement.about == "expert" else "these demonstrations"
-    sure = f"({100 * (1 - delta):.4g} %)"
-    if statement.bound < 0:
-        return f"At least {-statement.bound:.3f} better than {whom} in every cost of the class {sure}"
-    return f"At most {statement.bound:.3f} worse than {whom} in any cost of the class {sure}"
-
-
-def _least_times(enough: Callable[[float], bool], fewest: float) -> float:
-    """Return about the smallest number from ``fewest`` on that is enough; more is enough too."""
-    if enough(fewest):
-        return fewest
-    low, high = fewest, 2 * fewest
-    while not enough(high) and high < _VERY_MANY:
-        low, high = high, 2 * high
-    while high > _NEAR * low:
-        middle = float(np.sqrt(low * high))
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
 
 
 def certify(
@@ -317,6 +47,7 @@ def certify(
     held_out: Demonstrations | None = None,
     expert: Literal["any", "deterministic"] = "any",
     truncation: Truncation = "paper",
+    engine: Engine | None = None,
 ) -> Certificate:
     """Bound how much worse than the expert any policy is, whoever learned it and however.
 
@@ -351,6 +82,9 @@ def certify(
     truncation
         What is done about the unseen end of each demonstration, see `feature_expectations`. It moves
         ``cost_distance``, not the bound.
+    engine
+        Spreads rollouts over processes or machines, with the same result whatever their number: `ProcessEngine` or
+        `RayEngine` of `lfd_gym.engines`.
 
     Examples
     --------
@@ -366,8 +100,11 @@ def certify(
     check_delta(delta)
     if expert not in ("any", "deterministic"):
         raise ValueError(f"expert must be 'any' or 'deterministic', got {expert!r}")
+    acting = as_policy(policy, deterministic=deterministic)
+    if held_out is not None:
+        held_out = task.held_out(held_out)
     if task.access == "demonstrations":
-        return _from_data_alone(as_policy(policy, deterministic=deterministic), task, delta, held_out, expert)
+        return _from_data_alone(acting, task, delta, held_out, expert, rng)
     if expert == "deterministic":
         task.needs("model", "certifying with a deterministic expert")
     shown = None
@@ -376,14 +113,14 @@ def certify(
     theirs = shown if held_out is None else task.expert_features(truncation, held_out)
     if n_rollouts is None and task.access == "simulator" and isinstance(task.simulator, TabularModel):
         n_rollouts = _N_ROLLOUTS
-    ours = task.expected_costs(policy, rng=rng, n_rollouts=n_rollouts, deterministic=deterministic)
+    ours = task.expected_costs(policy, rng=rng, n_rollouts=n_rollouts, deterministic=deterministic, engine=engine)
     comparisons: dict[About, Comparison] = {}
     if shown is not None:
         comparisons["demonstrations"] = Comparison(task.costs, ours, shown, about_expert=False)
     paired = None
     if theirs is not None and (held_out is not None or not task.costs.chosen_from_demonstrations):
         if held_out is not None and rng is not None:
-            paired = _paired(policy, task, held_out, theirs, ours.n_trajectories, deterministic, rng)
+            paired = _paired(acting, task, held_out, theirs, ours.n_trajectories, rng, engine)
         least = _least(task, theirs, held_out, expert == "deterministic")
         comparisons["expert"] = Comparison(task.costs, ours, theirs, True, least, paired)
     strongest = comparisons.get("expert") or comparisons["demonstrations"]
@@ -404,7 +141,7 @@ def certify(
         if "expert" in statements
         else "the costs were chosen after looking at the demonstrations; give others that were held_out, or costs that "
         "were chosen before",
-        random_distance=_random_distance(task, strongest, rng),
+        random_distance=_random_distance(task, strongest, rng, engine),
         largest_distance=task.costs.largest_distance,
         assumptions=("the expert is deterministic",) if expert == "deterministic" else (),
         per_norm=task.costs.weights == Ball() and task.costs.table is None,
@@ -423,8 +160,12 @@ def _forecast(comparison: Comparison, delta: float) -> Callable[[float, float], 
     return lambda demonstrations, rollouts: comparison.forecast(delta, demonstrations, rollouts)
 
 
-def _random_distance(task: Task, comparison: Comparison, rng: np.random.Generator | None) -> float:
-    """Return what is found of random play, from fewer rollouts."""
+def _random_distance(
+    task: Task, comparison: Comparison, rng: np.random.Generator | None, engine: Engine | None
+) -> float | None:
+    """Return what is found of random play, from fewer rollouts; None where no play is uniformly random."""
+    if isinstance(task.action_space, gym.spaces.Box) and not task.action_space.is_bounded():
+        return None
     if comparison.ours.exact:
         dynamics = task.dynamics
         assert dynamics is not None
@@ -432,7 +173,8 @@ def _random_distance(task: Task, comparison: Comparison, rng: np.random.Generato
         random = task.expected_costs(uniform)
     else:
         count = min(_N_RANDOM, comparison.ours.n_trajectories)
-        random = task.expected_costs(UniformPolicy(task.action_space), rng=rng, n_rollouts=count)
+        anybody = UniformPolicy(task.action_space)
+        random = task.expected_costs(anybody, rng=rng, n_rollouts=count, engine=engine)
     return float(task.costs.weights.support(random.values - comparison.theirs.values))
 
 
@@ -458,13 +200,13 @@ def _least(
 
 
 def _paired(
-    policy: PolicyLike,
+    policy: Policy,
     task: Task,
     held_out: Demonstrations,
     theirs: CostEstimate,
     n_rollouts: int,
-    deterministic: bool,
     rng: np.random.Generator,
+    engine: Engine | None,
 ) -> CostEstimate | None:
     """Return half of the differences between policy and expert from where each held-out demonstration began."""
     if task.access != "simulator" or not hasattr(task.simulator, "states_of"):
@@ -472,24 +214,26 @@ def _paired(
     simulator, n_pairs = task.simulator, len(held_out)
     n_each = max(1, n_rollouts // n_pairs)
     firsts = np.asarray(simulator.states_of(held_out.observations[held_out.offsets[:-1] + np.arange(n_pairs)]))
-    ours = sampled_costs(
-        as_policy(policy, deterministic=deterministic),
-        simulator,
-        task.costs,
-        task.criterion,
-        n_rollouts=n_pairs * n_each,
-        horizon=task.criterion.steps(_TAIL),
-        rng=rng,
-        initial_states=np.repeat(firsts, n_each, axis=0),
-    )
+    starts = np.repeat(firsts, n_each, axis=0)
+    play = partial(rollouts, simulator, task.costs, task.criterion, task.criterion.steps(_TAIL), initial_states=starts)
+    if engine is None:
+        ours = play(policy, 0, len(starts), rng)[0]
+    else:
+        ours = in_pieces(engine, play, policy, task.action_space, len(starts), rng)[0]
     means = ours.trajectory_values.reshape(n_pairs, n_each, -1).mean(axis=1)
     unseen = ours.unseen_mass.reshape(n_pairs, n_each).mean(axis=1)
     halves = (means - theirs.trajectory_values) / 2
-    return CostEstimate(halves.mean(axis=0), halves, (unseen + theirs.unseen_mass) / 2, task.criterion)
+    cut = None if ours.horizon is None or theirs.horizon is None else min(ours.horizon, theirs.horizon)
+    return CostEstimate(halves.mean(axis=0), halves, (unseen + theirs.unseen_mass) / 2, task.criterion, horizon=cut)
 
 
 def _from_data_alone(
-    policy: Any, task: Task, delta: float, held_out: Demonstrations | None, expert: str
+    policy: Policy,
+    task: Task,
+    delta: float,
+    held_out: Demonstrations | None,
+    expert: str,
+    rng: np.random.Generator | None,
 ) -> Certificate:
     """Certify by how long the policy does as a deterministic expert does."""
     if held_out is None:
@@ -502,9 +246,8 @@ def _from_data_alone(
             "expert must be 'deterministic' where there is no env: of an expert that draws its actions demonstrations "
             "do not tell how often a policy does the same. Say so only if it is true"
         )
-    task.expert_features("paper", held_out)  # refuses what does not fit
     largest = 2.0 if task.costs is None else task.costs.largest_distance
-    apart = weight_after_disagreement(policy, held_out, task.criterion)
+    apart = weight_after_disagreement(policy, held_out, task.criterion, rng)
     uniform = UniformPolicy(task.action_space)
     random = largest * float(weight_after_disagreement(uniform, held_out, task.criterion).mean())
     found = largest * float(apart.mean())

@@ -12,10 +12,12 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
-from lfd_gym.assessment.certificate import Certificate, certify
+from lfd_gym.assessment.certificate import certify
+from lfd_gym.assessment.statements import Certificate
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.model.generative_model import check_generator
+from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies.conversion import PolicyLike
 from lfd_gym.task import Task
 from lfd_gym.validation import check_delta
@@ -123,5 +125,6 @@ def _more(
     """Return ``count`` demonstrations in all, those that are known among them."""
     horizon = None if task.time_limit is not None else task.criterion.steps(_TAIL)
     n_known = 0 if known is None else len(known)
-    new = collect(task.env, expert, count - n_known, horizon, rng=rng)
+    source = task.simulator if isinstance(task.env, FiniteMDP) else task.env
+    new = collect(source, expert, count - n_known, horizon, rng=rng)
     return new if known is None else Demonstrations.concatenate([known, new])

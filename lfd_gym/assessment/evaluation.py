@@ -31,6 +31,7 @@ from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import ConvexSet, CostClass
 from lfd_gym.demonstrations.estimation import CostEstimate, Returns
+from lfd_gym.engines import Engine
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
@@ -193,6 +194,7 @@ def evaluate(
     horizon: int | None = None,
     confidence: float = 0.95,
     rng: np.random.Generator | None = None,
+    engine: Engine | None = None,
 ) -> Evaluation:
     """Evaluate ``policy``: exactly where the model is known, else by rollouts.
 
@@ -214,6 +216,9 @@ def evaluate(
     n_rollouts, horizon, confidence, rng
         For rollouts only: number of rollouts, see `Task.expected_costs`; their length (by default until 0.1 % of the
         discounted weight is left); joint confidence of the intervals; the source of randomness.
+    engine
+        Spreads rollouts over processes or machines, with the same result whatever their number: `ProcessEngine` or
+        `RayEngine` of `lfd_gym.engines`.
 
     Examples
     --------
@@ -241,7 +246,13 @@ def evaluate(
 
     def assess(rolled: PolicyLike, greedy: bool) -> tuple[CostEstimate, Returns | None]:
         found, gained = task.assess(
-            rolled, rng=rng, n_rollouts=n_rollouts, horizon=horizon, deterministic=greedy, with_true_cost=True
+            rolled,
+            rng=rng,
+            n_rollouts=n_rollouts,
+            horizon=horizon,
+            deterministic=greedy,
+            with_true_cost=True,
+            engine=engine,
         )
         if gained is None and not found.exact:
             assert rng is not None

@@ -25,8 +25,12 @@ from lfd_gym.policies.policy import Policy
 from lfd_gym.validation import FloatArray
 
 
-def weight_after_disagreement(policy: Policy, demonstrations: Demonstrations, criterion: Criterion) -> FloatArray:
+def weight_after_disagreement(
+    policy: Policy, demonstrations: Demonstrations, criterion: Criterion, rng: np.random.Generator | None = None
+) -> FloatArray:
     """Return (m,) E[Z | trajectory], see the module.
+
+    Of a policy that does not say its probabilities, actions are drawn with ``rng``, once for each step: Z itself.
 
     Examples
     --------
@@ -41,7 +45,7 @@ def weight_after_disagreement(policy: Policy, demonstrations: Demonstrations, cr
     >>> weight_after_disagreement(policy, demos, Criterion(0.9)).round(3)
     array([0.45])
     """
-    agreed = _agreement(policy, demonstrations)
+    agreed = _agreement(policy, demonstrations, rng)
     found = np.empty(len(demonstrations))
     for k, (first, last) in enumerate(zip(demonstrations.offsets[:-1], demonstrations.offsets[1:], strict=True)):
         together = np.concatenate([[1.0], np.cumprod(agreed[first:last])])  # (T + 1,) up to each step
@@ -52,8 +56,8 @@ def weight_after_disagreement(policy: Policy, demonstrations: Demonstrations, cr
     return np.clip(found, 0.0, 1.0)
 
 
-def _agreement(policy: Policy, demonstrations: Demonstrations) -> FloatArray:
-    """Return (n,) the probability that the policy does what the expert did."""
+def _agreement(policy: Policy, demonstrations: Demonstrations, rng: np.random.Generator | None) -> FloatArray:
+    """Return (n,) the probability that the policy does what the expert did, or whether it does."""
     actions, space = demonstrations.actions_for("a certificate from demonstrations alone"), demonstrations.action_space
     if not isinstance(space, gym.spaces.Discrete):
         raise ValueError(
@@ -62,7 +66,10 @@ def _agreement(policy: Policy, demonstrations: Demonstrations) -> FloatArray:
         )
     seen = demonstrations.acted_on
     if not policy.has_probabilities:
-        return np.asarray(policy.greedy(seen) == actions, dtype=np.float64)
+        if rng is None:
+            raise ValueError(f"rng must be given: {policy} does not say its probabilities, so its actions are drawn")
+        with policy.acting(rng):
+            return np.asarray(policy.sample(seen, rng) == actions, dtype=np.float64)
     return np.asarray(policy.probabilities(seen)[np.arange(len(seen)), actions.astype(np.int64) - int(space.start)])
 
 

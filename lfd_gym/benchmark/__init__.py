@@ -1,11 +1,11 @@
 """Comparing learners: specs, runs in many processes, summaries and reports."""
 
-from lfd_gym.benchmark.engines import Engine, ProcessEngine, RayEngine
 from lfd_gym.benchmark.presets import narrowed, preset
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.runner import run_benchmark
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.summary import SummaryRow, conclusion, format_tables, summarise
+from lfd_gym.engines import Engine, ProcessEngine, RayEngine
 
 __all__ = [
     "BenchmarkSpec",

@@ -21,15 +21,16 @@ from typing import Any, get_args
 import numpy as np
 from tqdm import tqdm
 
-from lfd_gym.assessment.certificate import Certificate, certify
+from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.evaluation import Evaluation, evaluate
+from lfd_gym.assessment.statements import Certificate
 from lfd_gym.baselines import make_learner
 from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.benchmark.engines import Engine
 from lfd_gym.benchmark.experts import References, Showing, Shown, if_kept, show, side_by_side
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.tasks import cell_task
+from lfd_gym.engines import Engine
 from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy
 from lfd_gym.learning import learn
 from lfd_gym.policies.conversion import policy_table

@@ -13,7 +13,6 @@ import tyro
 
 from lfd_gym.baselines import make_learner
 from lfd_gym.benchmark.durations import forecast
-from lfd_gym.benchmark.engines import Engine, ProcessEngine, RayEngine
 from lfd_gym.benchmark.presets import Preset, narrowed, preset
 from lfd_gym.benchmark.report import write_report
 from lfd_gym.benchmark.results import ResultsFolder
@@ -21,6 +20,7 @@ from lfd_gym.benchmark.runner import run_benchmark
 from lfd_gym.benchmark.spec import BenchmarkSpec
 from lfd_gym.benchmark.summary import conclusion, format_tables
 from lfd_gym.commands.arguments import make_env
+from lfd_gym.engines import Engine, ProcessEngine, RayEngine
 from lfd_gym.envs.named import import_modules
 
 

@@ -101,6 +101,34 @@ def _said(kwargs: Mapping[str, Any], names: list[str]) -> str:
     return ", ".join(f"{name}={json.dumps(kwargs[name])}" if name in kwargs else f"no {name}" for name in names)
 
 
+def check_held_out(held_out: Demonstrations, shown: Demonstrations) -> None:
+    """Refuse held-out demonstrations that are those that were shown: the same ones, or, of numbers, any of them.
+
+    Where every trajectory is the same, as a deterministic expert's in a world without chance, nothing can be told, nor
+    does it matter.
+    """
+    ours, theirs = ([_content(part, k) for k in range(len(part))] for part in (held_out, shown))
+    known = set(theirs)
+    if len(theirs) > 1 and len({*ours, *known}) == 1:
+        return
+    space = shown.observation_space
+    numbers = isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating)
+    again = [k for k, each in enumerate(ours) if each in known]
+    if again and (numbers or ours == theirs):
+        raise ValueError(
+            f"held_out must be other demonstrations than those of the task, but trajectory {again[0]} is among these: "
+            "keep some back with select before making the task"
+        )
+
+
+def _content(demonstrations: Demonstrations, k: int) -> bytes:
+    """Return trajectory ``k`` as bytes."""
+    first, last = demonstrations.offsets[k : k + 2]
+    seen = demonstrations.observations[first + k : last + k + 1]
+    done = None if demonstrations.actions is None else demonstrations.actions[first:last]
+    return seen.tobytes() + (b"" if done is None else done.tobytes())
+
+
 def check_spaces(
     demonstrations: Demonstrations, observation_space: gym.Space[Any], action_space: gym.Space[Any]
 ) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lfd_gym.assessment.certificate import Certificate
+from lfd_gym.assessment.statements import Certificate
 from lfd_gym.plots.axes import new_axes
 
 if TYPE_CHECKING:
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 #: Points of a curve over the number of demonstrations or rollouts, and how many times as many there are at its end.
 _N_OVER, _TIMES = 40, 100.0
+#: Parts of a bound that are a smaller share of it are not drawn.
+_SEEN = 1e-3
 
 
 def draw_certificate(certificate: Certificate, axes: Axes | None = None) -> Axes:
@@ -39,12 +41,13 @@ def draw_certificate(certificate: Certificate, axes: Axes | None = None) -> Axes
     grows = "demonstrations" if of_expert else "rollouts"
     steady = {reason: part for reason, part in said.parts.items() if reason != grows}
     axes = new_axes() if axes is None else axes
-    level = said.found
-    axes.fill_between(now * times, min(level, 0.0), level, alpha=0.5, label="distance found")
+    level = np.full(times.size, said.found)
+    axes.fill_between(now * times, np.minimum(level, 0.0), level, alpha=0.5, label="distance found")
     for reason, part in steady.items():
-        if part > 0:
-            axes.fill_between(now * times, level, level + part, alpha=0.5, label=f"+ {reason}")
-            level += part
+        if part > _SEEN * said.bound:
+            top = np.clip(level + part, level, np.maximum(bounds, level))  # where others make it smaller, not above it
+            axes.fill_between(now * times, level, top, alpha=0.5, label=f"+ {reason}")
+            level = top
     axes.fill_between(now * times, level, np.maximum(bounds, level), alpha=0.5, label=f"+ {grows}")
     axes.plot(now * times, bounds, color="black", label="at most")
     axes.plot([now], [said.bound], "o", color="black", label=f"now, {now:,} {grows}")

@@ -18,7 +18,8 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.assessment.certificate import Certificate, certify
+from lfd_gym.assessment.certificate import certify
+from lfd_gym.assessment.statements import Certificate
 from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import CostClass

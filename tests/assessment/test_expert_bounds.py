@@ -94,6 +94,21 @@ def test_the_tail_is_worth_what_the_model_says_of_its_last_state():
     assert (found > estimate.lower(0.1) + 0.1).all()  # a tail of -γ^6 costs 0.53
 
 
+def test_what_plans_leave_open_is_subtracted():
+    """It is tiny, so the test is for equality."""
+    mdp, costs, rng = random_world(1, discount=0.99)
+    demos = lfd.collect(lfd.TabularModel.of(mdp), np.full((5, 3), 1 / 3), 20, 6, rng)
+    estimate = lfd.feature_expectations(demos, costs, 0.99)
+    plans = [mdp.plan(cost) for cost in costs.T]
+    values, error = np.stack([plan.values for plan in plans], axis=1), max(plan.error_bound for plan in plans)
+    known = least_expert_costs(mdp.dynamics, costs, estimate, demos)
+    np.testing.assert_array_equal(known.floor, mdp.initial_distribution @ values - error)
+    last = demos.observations.reshape(20, 7)[:, -1]
+    paid = estimate.trajectory_values + estimate.unseen_mass[:, None] * (values[last] - error)
+    np.testing.assert_array_equal(known.paid, np.clip(paid, -1, 1))
+    assert (mdp.initial_distribution @ values - error < mdp.initial_distribution @ values).all()  # it can be seen
+
+
 @pytest.mark.parametrize(("discount", "horizon"), [(1.0, 4), (0.8, 3)])
 def test_the_least_cost_of_the_first_steps(discount, horizon):
     """Against all plans that may change from step to step, in a world of two states and two actions."""

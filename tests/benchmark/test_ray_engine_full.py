@@ -2,13 +2,15 @@
 
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 from benchmark_rows import deterministic_part
 from engine_cases import square_or_misbehave
 
+import lfd_gym as lfd
 from lfd_gym.benchmark import ResultsFolder
-from lfd_gym.benchmark.engines import ProcessEngine, RayEngine
 from lfd_gym.cli import main
+from lfd_gym.engines import ProcessEngine, RayEngine
 
 SPEC = """
 n_demonstrations = [5]
@@ -67,3 +69,17 @@ def test_a_benchmark_has_the_same_rows_and_policies_on_ray(tmp_path):
     for row in rows:
         if row["status"] == "ok":
             np.testing.assert_array_equal(local.policy(row["cell"]), remote.policy(row["cell"]))
+
+
+def test_rollouts_of_a_certificate_are_the_same_on_ray():
+    env, rng = gym.make("FrozenLake-v1"), np.random.default_rng(0)
+    demos = lfd.collect(env, np.full((16, 4), 0.25), 5, 20, rng)
+    episodes = gym.wrappers.TransformReward(env, float)
+    task = lfd.Task(episodes, demos, discount=0.8, costs=lfd.Task(env, discount=0.8).costs)
+    assert task.access == "episodes"
+    uniform = np.full((16, 4), 0.25)
+    local, remote = (
+        task.expected_costs(uniform, rng=np.random.default_rng(1), n_rollouts=60, engine=engine)
+        for engine in (ProcessEngine(1), RayEngine(n_workers=2))
+    )
+    np.testing.assert_array_equal(local.trajectory_values, remote.trajectory_values)

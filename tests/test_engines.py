@@ -3,7 +3,7 @@
 import pytest
 from engine_cases import square_or_misbehave
 
-from lfd_gym.benchmark.engines import ProcessEngine
+from lfd_gym.engines import ProcessEngine
 
 
 def test_every_item_ends_once_with_its_own_outcome():

@@ -1,0 +1,291 @@
+"""What a certificate says: two statements, what they consist of, and what would bring them to a wanted value.
+
+Each statement is true with probability 1 − δ:
+
+- *to these demonstrations*: how far the policy's expected costs can be from what the demonstrations paid. It rests on
+  the model or on fresh rollouts alone, and is as tight as there is patience.
+- *to the expert*: the same with the demonstrations' own uncertainty added. It is refused where the costs were chosen
+  after looking at the demonstrations, unless ``held_out`` ones are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from lfd_gym.assessment.tables import html_table
+from lfd_gym.model.criterion import Criterion
+
+About = Literal["expert", "demonstrations"]
+
+#: As many times as many as this are taken for infinitely many.
+_VERY_MANY = 1e7
+#: How near a forecast of what is needed comes, as a ratio.
+_NEAR = 1.01
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A bound on the distance to the expert, or to demonstrations.
+
+    Attributes
+    ----------
+    about
+        Whom the policy is compared with.
+    found
+        δ_C = max over the class of ρ_c(π) − ρ_c, with estimates in place of expectations.
+    bound
+        What it is at most.
+    parts
+        What the bound adds to what was found, by reason.
+    n_demonstrations
+        How many it rests on.
+    """
+
+    about: About
+    found: float
+    bound: float
+    parts: Mapping[str, float]
+    n_demonstrations: int
+
+
+@dataclass(frozen=True)
+class Needed:
+    """What would bring a bound to a wanted value, if what comes is like what there is.
+
+    Attributes
+    ----------
+    bound
+        The wanted value.
+    demonstrations, rollouts
+        How many in all; None if there are none of them, or if no number suffices.
+    reason
+        Why no number suffices, else empty.
+    """
+
+    bound: float
+    demonstrations: int | None = None
+    rollouts: int | None = None
+    reason: str = ""
+
+    def __str__(self) -> str:
+        if self.reason:
+            return f"a bound of {self.bound:g} cannot be reached: {self.reason}"
+        counts = (("demonstrations", self.demonstrations), ("rollouts", self.rollouts))
+        said = " and ".join(f"{count:,} {name}" for name, count in counts if count is not None)
+        return f"a bound of {self.bound:g} needs about {said or 'nothing more'}"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """How far a policy can be from the expert, and from the demonstrations; print it to read it.
+
+    Attributes
+    ----------
+    delta
+        Probability of failure, of each statement. What was computed from the model is certain; demonstrations and
+        rollouts are not.
+    evidence
+        What it rests on.
+    criterion
+        How costs add up.
+    to_demonstrations, to_expert
+        The statements; None where they cannot be made.
+    refused
+        Why nothing is said about the expert, empty if something is.
+    random_distance
+        What was found of random play, to compare with.
+    largest_distance
+        No two policies can be farther apart in the class.
+    assumptions
+        What must be true beside, in words.
+    per_norm
+        Whether the class is the unit ball of a space of costs: a cost of norm B is bounded by B times the bound.
+    """
+
+    delta: float
+    evidence: str
+    criterion: Criterion
+    to_demonstrations: Statement | None
+    to_expert: Statement | None
+    refused: str = ""
+    random_distance: float | None = None
+    largest_distance: float = 2.0
+    assumptions: tuple[str, ...] = ()
+    per_norm: bool = False
+    n_rollouts: int | None = None
+    _forecasts: Mapping[About, Callable[[float, float], float]] = field(default_factory=dict, repr=False, compare=False)
+
+    @property
+    def strongest(self) -> Statement:
+        """The statement about the expert, or, where there is none, that about the demonstrations."""
+        found = self.to_expert or self.to_demonstrations
+        assert found is not None
+        return found
+
+    @property
+    def about(self) -> About:
+        """Whom the strongest statement compares with."""
+        return self.strongest.about
+
+    @property
+    def cost_distance(self) -> float:
+        """What was found, of the strongest statement."""
+        return self.strongest.found
+
+    @property
+    def cost_distance_bound(self) -> float:
+        """The bound of the strongest statement. Where the model is known it may be below what was found."""
+        return self.strongest.bound
+
+    @property
+    def empty(self) -> bool:
+        """Whether the strongest statement says nothing: random play was found to be no farther than the bound."""
+        return self._empty(self.strongest)
+
+    def _empty(self, statement: Statement) -> bool:
+        compared = self.largest_distance if self.random_distance is None else self.random_distance
+        return statement.bound >= compared
+
+    def forecast(self, demonstrations: float, rollouts: float) -> float:
+        """Return the strongest bound with so many times as many of both, as if what comes were like what there is."""
+        return self._forecasts[self.about](demonstrations, rollouts)
+
+    def needed(self, bound: float) -> Needed:
+        """Say how many demonstrations and rollouts, in all, would bring the strongest bound to ``bound``.
+
+        It is a forecast: as if what comes were like what there is, and the policy stayed what it is. As many rollouts
+        as there are serve if they can; if not, so many that half of the way is left for the demonstrations.
+
+        Examples
+        --------
+        >>> import gymnasium as gym, numpy as np, lfd_gym as lfd
+        >>> env = gym.make("lfd_gym/StochasticGridworld-v0", size=4)
+        >>> expert = lfd.FiniteMDP.from_env(env, 0.9).optimal_policy(env.unwrapped.cost_features[:, 0])
+        >>> task = lfd.Task(env, lfd.collect(env, expert, 50, 100, np.random.default_rng(0)), discount=0.9)
+        >>> certificate = lfd.certify(expert, task)
+        >>> bool(certificate.needed(0.05).demonstrations > certificate.needed(0.1).demonstrations > 50)
+        True
+        """
+        now, forecast = self.strongest, self.forecast
+        least = forecast(_VERY_MANY, _VERY_MANY)
+        if least > bound:
+            why = f"the policy was found to be {now.found:.3g} away, it must itself become better"
+            if now.parts.get("truncation", 0.0) > bound - now.found > 0:
+                why = f"what was cut off adds {now.parts['truncation']:.3g}: longer ones are needed, not more"
+            return Needed(bound, reason=why)
+        rollouts = 1.0
+        if self.n_rollouts is not None and forecast(_VERY_MANY, 1.0) > bound:
+            halfway = bound if self.about == "demonstrations" else (bound + least) / 2
+            rollouts = _least_times(lambda times: forecast(_VERY_MANY, times) <= halfway, 1.0)
+        asked = None if self.n_rollouts is None else int(np.ceil(rollouts * self.n_rollouts))
+        if self.about == "demonstrations":
+            return Needed(bound, None, asked)
+        fewest = 1 / now.n_demonstrations
+        times = _least_times(lambda times: forecast(times, rollouts) <= bound, fewest)
+        return Needed(bound, int(np.ceil(times * now.n_demonstrations)), asked)
+
+    # -- in words -----------------------------------------------------------------------------------------------------
+
+    @property
+    def conclusion(self) -> str:
+        """The sentence that answers the question: about the expert, or about the demonstrations if that says more."""
+        said = _sentence(self._first, self.delta)
+        if self.random_distance is not None:
+            said += f"; random play is {self.random_distance:.3f} worse"
+        return f"{said}. This says nothing." if self._empty(self._first) else f"{said}."
+
+    @property
+    def _first(self) -> Statement:
+        """The statement to begin with."""
+        other = self.to_demonstrations
+        return other if self.empty and other is not None and not self._empty(other) else self.strongest
+
+    def _rows(self) -> list[tuple[str, str, str]]:
+        """Return what the bounds consist of, of both statements."""
+        both = self.to_demonstrations, self.to_expert
+        reasons = dict.fromkeys(reason for statement in both if statement for reason in statement.parts)
+
+        def row(name: str, value: Callable[[Statement], float | None]) -> tuple[str, str, str]:
+            numbers = [None if statement is None else value(statement) for statement in both]
+            return name, *("" if number is None else f"{number:.4f}" for number in numbers)  # type: ignore[return-value]
+
+        unit = 1 / self.criterion.scale
+        return [
+            row("distance found", lambda statement: statement.found),
+            *(
+                row(f"  + {reason}", lambda statement, reason=reason: statement.parts.get(reason))  # type: ignore[misc]
+                for reason in reasons
+            ),
+            row("at most", lambda statement: statement.bound),
+            row("as a sum of rewards, per unit", lambda statement: unit * statement.bound),
+        ]
+
+    def _remarks(self) -> list[str]:
+        others = (
+            statement
+            for statement in (self.to_expert, self.to_demonstrations)
+            if statement is not None and statement is not self._first
+        )
+        return [
+            *(f"{_sentence(each, self.delta)}{', which says nothing' * self._empty(each)}." for each in others),
+            *([f"Nothing is said about the expert: {self.refused}."] if self.refused else []),
+            *(["A cost of norm B is bounded by B times as much."] if self.per_norm else []),
+            *(f"Assumed: {assumption}." for assumption in self.assumptions),
+            f"It rests on {self.evidence}; {self.criterion}.",
+        ]
+
+    def __str__(self) -> str:
+        lines = [self.conclusion, *self._remarks(), f"{'':32}{'demonstrations':>16}{'expert':>10}"]
+        lines += [f"  {name:30}{first:>16}{second:>10}" for name, first, second in self._rows()]
+        return "\n".join(line.rstrip() for line in lines)
+
+    def _repr_html_(self) -> str:
+        heading = " ".join([self.conclusion, *self._remarks()])
+        return html_table(heading, ("", "demonstrations", "expert"), self._rows())
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything that it says, for a file."""
+        return {
+            "conclusion": self.conclusion,
+            "about": self.about,
+            "cost_distance": self.cost_distance,
+            "cost_distance_bound": self.cost_distance_bound,
+            "empty": self.empty,
+            "delta": self.delta,
+            "evidence": self.evidence,
+            "discount": self.criterion.discount,
+            "horizon": self.criterion.horizon,
+            "to_demonstrations": None if self.to_demonstrations is None else asdict(self.to_demonstrations),
+            "to_expert": None if self.to_expert is None else asdict(self.to_expert),
+            "refused": self.refused,
+            "random_distance": self.random_distance,
+            "largest_distance": self.largest_distance,
+            "assumptions": list(self.assumptions),
+            "per_norm": self.per_norm,
+            "n_rollouts": self.n_rollouts,
+        }
+
+
+def _sentence(statement: Statement, delta: float) -> str:
+    whom = "the expert" if statement.about == "expert" else "these demonstrations"
+    sure = f"({100 * (1 - delta):.4g} %)"
+    if statement.bound < 0:
+        return f"At least {-statement.bound:.3f} better than {whom} in every cost of the class {sure}"
+    return f"At most {statement.bound:.3f} worse than {whom} in any cost of the class {sure}"
+
+
+def _least_times(enough: Callable[[float], bool], fewest: float) -> float:
+    """Return about the smallest number from ``fewest`` on that is enough; more is enough too."""
+    if enough(fewest):
+        return fewest
+    low, high = fewest, 2 * fewest
+    while not enough(high) and high < _VERY_MANY:
+        low, high = high, 2 * high
+    while high > _NEAR * low:
+        middle = float(np.sqrt(low * high))
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

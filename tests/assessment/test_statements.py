@@ -1,0 +1,214 @@
+"""What a certificate says in words and numbers, and what it foretells of more data."""
+
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from worlds import distance, gridworld, random_world
+
+import lfd_gym as lfd
+
+RUNS = pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.slow)])
+
+
+def lean(seen):
+    return (seen[:, 2] + seen[:, 3] > 0).astype(int)
+
+
+@pytest.fixture(scope="module")
+def cartpole():
+    env, rng = gym.make("CartPole-v1"), np.random.default_rng(0)
+    return lfd.Task(env, lfd.collect(env, lean, 10, 100, rng), discount=0.9, horizon=20)
+
+
+def grid_certificate():
+    env = gym.make("lfd_gym/StochasticGridworld-v0", size=5, cost_seed=2)
+    best = lfd.FiniteMDP.from_env(env, 0.9).optimal_policy(env.unwrapped.cost_features[:, 0])
+    task = lfd.Task(env, lfd.collect(env, best, 50, 100, np.random.default_rng(0)), discount=0.9)
+    return lfd.certify(best, task), task
+
+
+def test_the_first_line_answers_the_question(cartpole):
+    certificate, task = grid_certificate()
+    bound, random = certificate.cost_distance_bound, certificate.random_distance
+    uniform = task.expected_costs(np.full((25, 4), 0.25)).values
+    assert random == pytest.approx((uniform - task.expert_features().values).max())
+    first = str(certificate).splitlines()[0]
+    assert first == (
+        f"At most {bound:.3f} worse than the expert in any cost of the class (95 %); random play is {random:.3f} worse."
+    )
+    assert not certificate.empty
+    # Costs that were chosen from the demonstrations say nothing of the expert behind them.
+    refused = lfd.certify(lean, cartpole, rng=np.random.default_rng(0), n_rollouts=200, delta=0.1)
+    assert refused.to_expert is None
+    assert refused.about == "demonstrations"
+    text = str(refused)
+    assert text.startswith(f"At most {refused.to_demonstrations.bound:.3f} worse than these demonstrations")
+    assert "(90 %)" in text
+    assert "Nothing is said about the expert: the costs were chosen after looking at the demonstrations" in text
+    assert "A cost of norm B is bounded by B times as much." in text
+
+
+def test_an_empty_bound_says_so_and_lets_the_other_statement_speak_first(cartpole):
+    rng = np.random.default_rng(7)
+    held_out = lfd.collect(cartpole.env, lean, 2, 100, rng)
+    certificate = lfd.certify(lean, cartpole, rng=rng, n_rollouts=1000, held_out=held_out)
+    assert certificate.empty
+    assert certificate.cost_distance_bound >= certificate.random_distance > certificate.to_demonstrations.bound
+    lines = str(certificate).splitlines()
+    assert "than these demonstrations" in lines[0]
+    assert not lines[0].endswith("This says nothing.")
+    assert lines[1].startswith("At most")
+    assert lines[1].endswith("which says nothing.")
+    alone = lfd.certify(lean, cartpole, rng=rng, n_rollouts=1)
+    assert alone.empty
+    assert str(alone).splitlines()[0].endswith("This says nothing.")
+
+
+def test_a_negative_bound_says_better():
+    mdp, table = gridworld(4, 0)
+    best = mdp.optimal_policy(table.mean(axis=1))
+    expert = np.full((16, 4), 0.25)
+    demos = lfd.collect(lfd.TabularModel.of(mdp), expert, 2000, 100, np.random.default_rng(0))
+    costs = table.mean(axis=1, keepdims=True)
+    certificate = lfd.certify(best, lfd.Task(mdp, demos, costs=costs))
+    bound = certificate.cost_distance_bound
+    assert bound < 0
+    assert str(certificate).startswith(
+        f"At least {-bound:.3f} better than the expert in every cost of the class (95 %)"
+    )
+
+
+def test_the_table_adds_up_and_speaks_of_rewards(cartpole):
+    rng = np.random.default_rng(7)
+    held_out = lfd.collect(cartpole.env, lean, 30, 100, rng)
+    certificate = lfd.certify(lean, cartpole, rng=rng, n_rollouts=300, held_out=held_out)
+    for statement in (certificate.to_demonstrations, certificate.to_expert):
+        assert statement.found + sum(statement.parts.values()) == pytest.approx(statement.bound)
+    rows = {name.strip(): values for name, *values in certificate._rows()}
+    unit = 1 / lfd.Criterion(0.9, 20).scale
+    for k, statement in enumerate((certificate.to_demonstrations, certificate.to_expert)):
+        assert rows["at most"][k] == f"{statement.bound:.4f}"
+        assert rows["as a sum of rewards, per unit"][k] == f"{unit * statement.bound:.4f}"
+    data = json.loads(json.dumps(certificate.to_dict()))
+    assert data["to_expert"]["bound"] == certificate.to_expert.bound
+    assert data["conclusion"] == str(certificate).splitlines()[0]
+    assert "rollouts paired with them" in data["evidence"]
+    assert "<table" in certificate._repr_html_()
+
+
+def test_random_play_is_left_out_where_there_is_none():
+    class Unbounded(gym.ActionWrapper):
+        def __init__(self, env):
+            super().__init__(env)
+            self.action_space = gym.spaces.Box(-np.inf, np.inf, (1,), np.float32)
+
+        def action(self, action):
+            return np.clip(action, -2, 2)
+
+    env, rng = Unbounded(gym.make("Pendulum-v1")), np.random.default_rng(0)
+
+    def still(seen):
+        return np.zeros((len(seen), 1), np.float32)
+
+    task = lfd.Task(env, lfd.collect(env, still, 3, 10, rng), discount=0.9, costs=lambda seen, done: seen[:, :2])
+    certificate = lfd.certify(still, task, rng=rng, n_rollouts=3)
+    assert certificate.random_distance is None
+    assert "random play" not in str(certificate)
+    assert not certificate._empty(certificate.strongest) or certificate.cost_distance_bound >= 2
+
+
+# -- how much more ----------------------------------------------------------------------------------------------------
+
+
+def test_needed_is_the_smallest_number_whose_forecast_suffices(cartpole):
+    certificate, _ = grid_certificate()
+    for wanted in (0.12, 0.08, 0.05):
+        needed = certificate.needed(wanted)
+        assert needed.rollouts is None
+        assert needed.reason == ""
+        times = needed.demonstrations / 50
+        assert certificate.forecast(times, 1) <= wanted + 1e-9
+        assert certificate.forecast(0.97 * times, 1) > wanted
+        assert str(needed) == f"a bound of {wanted:g} needs about {needed.demonstrations:,} demonstrations"
+    enough = certificate.needed(2.0)
+    assert enough.demonstrations == 1
+    rng = np.random.default_rng(0)
+    played = lfd.certify(lean, cartpole, rng=rng, n_rollouts=100)
+    wanted = 0.5 * played.cost_distance_bound + 0.5 * played.cost_distance
+    more = played.needed(wanted)
+    assert more.demonstrations is None
+    assert played.forecast(1, more.rollouts / 100) <= wanted
+    assert played.forecast(1, 0.97 * more.rollouts / 100) > wanted
+    assert played.needed(1.9).rollouts == 100  # as many as there are
+
+
+def test_half_of_the_way_is_left_for_the_demonstrations(cartpole):
+    rng = np.random.default_rng(7)
+    held_out = lfd.collect(cartpole.env, lean, 40, 100, rng)
+    wrapped = gym.wrappers.TransformReward(cartpole.env, float)  # not a simulator: no pairs
+    task = lfd.Task(wrapped, cartpole.demonstrations, discount=0.9, horizon=20)
+    certificate = lfd.certify(lean, task, rng=rng, n_rollouts=50, held_out=held_out)
+    least = certificate.forecast(1e7, 1e7)
+    wanted = least + 0.1
+    assert certificate.forecast(1e7, 1.0) > wanted  # so more rollouts are needed
+    needed = certificate.needed(wanted)
+    times = needed.demonstrations / 40, needed.rollouts / 50
+    assert certificate.forecast(*times) <= wanted + 1e-6
+    assert certificate.forecast(1e7, times[1]) == pytest.approx(least + 0.05, abs=2e-3)
+    assert certificate.forecast(0.97 * times[0], times[1]) > wanted
+
+
+def test_what_no_number_brings():
+    mdp, table = gridworld(4, 0)
+    best = mdp.optimal_policy(table[:, 0])
+    demos = lfd.collect(lfd.TabularModel.of(mdp), best, 100, 8, np.random.default_rng(0))
+    costs = table[:, :1]
+    worse = lfd.certify(np.full((16, 4), 0.25), lfd.Task(mdp, demos, costs=costs)).needed(0.01)
+    assert worse.demonstrations is None
+    assert str(worse).startswith("a bound of 0.01 cannot be reached: the policy was found to be")
+    assert "it must itself become better" in worse.reason
+    sampled = lfd.Task(lfd.TabularModel.of(mdp), demos, discount=0.9, costs=costs)
+    cut = lfd.certify(best, sampled, rng=np.random.default_rng(0), truncation="rescale")
+    short = cut.needed(cut.cost_distance + 0.1)
+    assert "what was cut off adds" in short.reason
+    assert short.reason.endswith("longer ones are needed, not more")
+
+
+def worlds():
+    mdp, costs = gridworld(5, 2)
+    best = mdp.optimal_policy(costs[:, 0])
+    yield mdp, costs, best, lfd.noisy_policy(best, 0.2), 60
+    mdp, costs, rng = random_world(5, discount=0.8)
+    yield mdp, costs, rng.dirichlet(np.ones(3), 5), np.full((5, 3), 1 / 3), 40
+    mdp, costs, rng = random_world(7, ends=True, n_costs=5)
+    yield mdp, costs, rng.dirichlet(np.ones(3), 5), np.full((5, 3), 1 / 3), 60
+
+
+@RUNS
+@pytest.mark.parametrize("which", range(3))
+def test_the_bound_is_met_about_where_it_was_said(which, runs):
+    """From 20 demonstrations, asked for three tenths less than is added to what was found.
+
+    As more are looked at, one after the other, the bound is first met at a number within a factor 2 of that.
+    """
+    mdp, costs, expert, policy, horizon = list(worlds())[which]
+    assert distance(mdp, costs, policy, expert) > 0.02
+    most, ratios = 1000, []
+    everything = lfd.collect(lfd.TabularModel.of(mdp), expert, runs * most, horizon, np.random.default_rng(1))
+    for k in range(runs):
+        mine = everything.select(np.arange(most * k, most * (k + 1)))
+
+        def certified(m, mine=mine):
+            return lfd.certify(policy, lfd.Task(mdp, mine.select(np.arange(m)), costs=costs))
+
+        now = certified(20)
+        wanted = now.cost_distance + 0.7 * (now.cost_distance_bound - now.cost_distance)
+        said = now.needed(wanted).demonstrations
+        numbers = np.unique(np.geomspace(max(2, said / 4), min(4 * said, most), 60).astype(int))
+        first = next((m for m in numbers if certified(m).cost_distance_bound <= wanted), np.inf)
+        ratios.append(first / said)
+    near = np.mean((np.array(ratios) >= 0.5) & (np.array(ratios) <= 2))
+    assert near >= 0.9, np.quantile(ratios, [0, 0.05, 0.5, 0.95, 1], method="nearest")
+    assert 0.8 <= np.median(ratios) <= 1.25
