@@ -22,6 +22,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.costs.costs import (
     CostFunction,
     Costs,
@@ -138,6 +139,7 @@ class Task:
     for_learning: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         known = self.env.discount if isinstance(self.env, FiniteMDP) else None
         given: Any = known if self.discount is None else self.discount
         if given is None:
@@ -398,6 +400,7 @@ class Task:
 
     # -- expected costs -----------------------------------------------------------------------------------------------
 
+    @checked
     def expert_features(self, truncation: Truncation = "paper", held_out: Demonstrations | None = None) -> CostEstimate:
         """ρ̂, (n_c,): the expert's expected costs, estimated from the demonstrations; see `feature_expectations`.
 
@@ -418,6 +421,7 @@ class Task:
             raise ValueError("costs must be given: the environment has none of its own")
         return feature_expectations(source, self.costs, self.discount, horizon=self.horizon, truncation=truncation)
 
+    @checked
     def expected_costs(
         self,
         policy: PolicyLike,
@@ -452,6 +456,7 @@ class Task:
             whole_episodes=False,
         )[0]
 
+    @checked
     def assess(
         self,
         policy: PolicyLike,

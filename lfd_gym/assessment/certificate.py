@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.comparison import Comparison
 from lfd_gym.assessment.expert_bounds import LeastCosts, least_expert_costs
 from lfd_gym.assessment.logged_data import mean_bound, weight_after_disagreement
@@ -306,6 +307,7 @@ def _least_times(enough: Callable[[float], bool], fewest: float) -> float:
     return high
 
 
+@checked
 def certify(
     policy: PolicyLike,
     task: Task,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.certificate import Certificate, certify
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
@@ -43,6 +44,7 @@ class Collected:
     demonstrations: Demonstrations | None = None
 
 
+@checked
 def collect_until(
     task: Task,
     policy: PolicyLike,

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.sets import ConvexSet, CostClass, cost_weights_set
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
@@ -79,6 +80,7 @@ class Costs(ABC):
     def check_ends(self, name: str, model: GenerativeModel) -> None:  # noqa: B027 - nothing to check, by default
         """Refuse costs that are paid in the absorbing states of ``model``; a function is not asked about these."""
 
+    @checked
     def deviation(self, n_samples: float, delta: float) -> float:
         """With probability 1 − ``delta``: a bound of the support function of (mean − expectation).
 
@@ -131,6 +133,7 @@ class TableCosts(Costs):
            [0. , 1. ]])
     """
 
+    @checked
     def __init__(
         self,
         table: ArrayLike,
@@ -161,6 +164,7 @@ class TableCosts(Costs):
         """The largest Euclidean norm of a row."""
         return float(np.sqrt(np.einsum("ij,ij->i", self._table, self._table).max(initial=0.0)))
 
+    @checked
     def rows(
         self, observations: NDArray[Any], actions: NDArray[Any] | None, ended: NDArray[np.bool_] | None = None
     ) -> FloatArray:
@@ -204,6 +208,7 @@ class FunctionCosts(Costs):
            [0. ]])
     """
 
+    @checked
     def __init__(
         self,
         function: CostFunction,
@@ -315,6 +320,7 @@ def hidden_rows(observations: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(np.isnan(observations.reshape(len(observations), -1)).any(axis=1))
 
 
+@checked
 def normalise_costs(cost_features: ArrayLike) -> FloatArray:
     """Divide each feature that leaves [−1, 1] by its largest absolute value; the others stay as they are.
 

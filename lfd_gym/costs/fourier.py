@@ -32,6 +32,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.coding import PairCoding
 from lfd_gym.costs.costs import Costs, hidden_rows
 from lfd_gym.costs.sets import Ball, Box, CostClass, Simplex
@@ -101,6 +102,7 @@ class FourierCosts(Costs):
     # -- choosing scales and widths -----------------------------------------------------------------------------------
 
     @classmethod
+    @checked
     def from_samples(
         cls,
         observations: ArrayLike,
@@ -188,6 +190,7 @@ class FourierCosts(Costs):
         )
 
     @classmethod
+    @checked
     def from_spaces(
         cls,
         observation_space: gym.Space[Any],
@@ -225,6 +228,7 @@ class FourierCosts(Costs):
         """2m + 1."""
         return 2 * len(self.frequencies) + 1
 
+    @checked
     def rows(
         self, observations: NDArray[Any], actions: NDArray[Any] | None, ended: NDArray[np.bool_] | None = None
     ) -> FloatArray:
@@ -250,6 +254,7 @@ class FourierCosts(Costs):
         rows[:, -1] = self.constant
         return rows
 
+    @checked
     def kernel(
         self,
         observations: NDArray[Any],

@@ -21,6 +21,7 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.validation import FloatArray, distribution, finite_array
 
 _ROUNDING = 1e-8
@@ -51,6 +52,7 @@ class ConvexSet(ABC):
     def radius(self, size: int) -> float:
         """Return the largest ‖w‖₂ over W, for ``size`` weights."""
 
+    @checked
     def centre(self, size: int) -> FloatArray:
         """Return weights to begin with."""
         return self.project(np.zeros(size))
@@ -99,6 +101,7 @@ class ConvexSet(ABC):
         """Bound the support function from below over all vectors within ``radii`` of ``vector``."""
         return float(self.support(vector)) - self.largest_within(np.zeros_like(vector), radii)
 
+    @checked
     def deviation(self, size: int, n_samples: float, delta: float, norm: float | None = None) -> float:
         """With probability 1 − ``delta``: a bound of the support function of (mean − expectation).
 
@@ -202,6 +205,7 @@ class Ball(SymmetricSet):
     bound: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_bound(self.bound)
 
     def support(self, vectors: FloatArray) -> FloatArray:
@@ -235,6 +239,7 @@ class Box(SymmetricSet):
     bound: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_bound(self.bound)
 
     def support(self, vectors: FloatArray) -> FloatArray:

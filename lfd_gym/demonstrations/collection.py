@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.demonstrations.columns import read_only, same
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.environments import is_environment, known_spec, single_spaces, time_limit
@@ -22,6 +23,7 @@ from lfd_gym.policies.policy import Policy
 from lfd_gym.validation import FloatArray
 
 
+@checked
 def collect(
     source: Any,
     policy: PolicyLike,

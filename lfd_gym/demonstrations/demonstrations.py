@@ -18,6 +18,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.demonstrations.columns import (
     flag_column,
     frozen,
@@ -111,6 +112,7 @@ class Demonstrations:
     initial_states: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         offsets = frozen(self.offsets, np.int64)
         if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
             raise ValueError("offsets must be a vector that starts at 0 and never falls")
@@ -220,6 +222,7 @@ class Demonstrations:
     # -- making -------------------------------------------------------------------------------------------------------
 
     @classmethod
+    @checked
     def from_episodes(
         cls,
         episodes: Iterable[Episode],
@@ -253,6 +256,7 @@ class Demonstrations:
             initial_states=None if any(state is None for state in states) else np.stack(states),  # type: ignore[arg-type]
         )
 
+    @checked
     def select(self, trajectories: ArrayLike) -> Demonstrations:
         """Return the trajectories with the given indices, e.g. ``demos.select(range(5))``."""
         chosen = np.asarray(trajectories)
@@ -277,6 +281,7 @@ class Demonstrations:
         )
 
     @staticmethod
+    @checked
     def concatenate(parts: Sequence[Demonstrations]) -> Demonstrations:
         """Join demonstrations over the same spaces; a horizon or provenance that differs becomes unknown."""
         first = parts[0]
@@ -301,6 +306,7 @@ class Demonstrations:
 
     # -- files and other libraries ------------------------------------------------------------------------------------
 
+    @checked
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write one ``.npz`` file, all or nothing; see `lfd_gym.demonstrations.files` for the format."""
         from lfd_gym.demonstrations import files as demonstration_files
@@ -308,6 +314,7 @@ class Demonstrations:
         demonstration_files.save(self, path, overwrite)
 
     @staticmethod
+    @checked
     def load(path: str | Path, max_bytes: int | None = None) -> Demonstrations:
         """Read what `save` wrote. No content of the file can run code.
 

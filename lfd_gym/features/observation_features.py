@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import hidden_rows
 from lfd_gym.features.value_features import ValueFeatures
 from lfd_gym.policies.tiles import TileGrid
@@ -32,6 +33,7 @@ class RadialBasisFeatures(ValueFeatures):
 
     row_l1_bound = 1.0
 
+    @checked
     def __init__(self, centres: ArrayLike, widths: ArrayLike) -> None:
         self.centres = finite_array("centres", centres, (None, None))
         self.n_features, dimension = self.centres.shape
@@ -39,6 +41,7 @@ class RadialBasisFeatures(ValueFeatures):
         if not (self.widths > 0).all():
             raise ValueError(f"widths must be positive, got {self.widths}")
 
+    @checked
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
         return _on_visible(observations, self.n_features, self._rows)
@@ -66,6 +69,7 @@ class RandomFourierFeatures(ValueFeatures):
         Draws the frequencies and phases.
     """
 
+    @checked
     def __init__(self, n_features: int, widths: ArrayLike, rng: np.random.Generator) -> None:
         scales = finite_array("widths", widths, (None,))
         if not (scales > 0).all():
@@ -74,6 +78,7 @@ class RandomFourierFeatures(ValueFeatures):
         self.frequencies = rng.standard_normal((n_features, scales.size)) / scales
         self.phases = rng.uniform(0, 2 * np.pi, n_features)
 
+    @checked
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
         return _on_visible(observations, self.n_features, self._rows)
@@ -87,10 +92,12 @@ class TileValueFeatures(ValueFeatures):
 
     row_l1_bound = 1.0
 
+    @checked
     def __init__(self, grid: TileGrid) -> None:
         self.grid = grid
         self.n_features = grid.n_tiles
 
+    @checked
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
         return _on_visible(observations, self.n_features, self._rows)

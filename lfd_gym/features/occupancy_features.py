@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.features.value_features import cell_labels
 from lfd_gym.model.generative_model import AliasTable
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
@@ -77,6 +78,7 @@ class FiniteOccupancyFeatures(OccupancyFeatures):
     n_states: int
     n_actions: int
 
+    @checked
     def __init__(self, matrix: Any, n_actions: int) -> None:
         self._matrix = _distribution_columns("matrix", matrix)
         n_pairs, self.n_features = self._matrix.shape
@@ -95,6 +97,7 @@ class FiniteOccupancyFeatures(OccupancyFeatures):
         """Alias table with one row per column of Φ; its outcomes are pairs x·A + a. For solver kernels."""
         return AliasTable(self.matrix.indptr, self.matrix.indices, self.matrix.data)
 
+    @checked
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Draw one pair from each named column."""
         pairs = self.table.sample(indices_below("indices", indices, self.n_features), rng)
@@ -121,6 +124,7 @@ class TabularOccupancyFeatures(FiniteOccupancyFeatures):
 
     is_tabular: ClassVar[bool] = True
 
+    @checked
     def __init__(self, n_states: int, n_actions: int) -> None:
         self.n_states = n_states
         self.n_actions = n_actions
@@ -131,6 +135,7 @@ class TabularOccupancyFeatures(FiniteOccupancyFeatures):
         """The sparse identity, built when asked for."""
         return sp.eye_array(self.n_features, format="csc")
 
+    @checked
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the pairs themselves; ``rng`` is not used."""
         pairs = indices_below("indices", indices, self.n_features)
@@ -163,6 +168,7 @@ class EmpiricalOccupancyFeatures(OccupancyFeatures):
         the column an estimate of the discounted occupancy measure.
     """
 
+    @checked
     def __init__(
         self,
         states: Sequence[ArrayLike],
@@ -182,6 +188,7 @@ class EmpiricalOccupancyFeatures(OccupancyFeatures):
         self.weights = np.concatenate(masses)
         self._table = AliasTable(self.offsets, np.arange(self.offsets[-1]), self.weights)
 
+    @checked
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Draw one stored pair from each named column."""
         drawn = self._table.sample(indices_below("indices", indices, self.n_features), rng)
@@ -215,12 +222,14 @@ class TileOccupancyFeatures(OccupancyFeatures):
         NaN, action 0): occupancy measures put the discounted time after the end there.
     """
 
+    @checked
     def __init__(self, grid: TileGrid, n_actions: int, absorbing: bool) -> None:
         self.grid = grid
         self.n_actions = n_actions
         self.absorbing = absorbing
         self.n_features = grid.n_tiles * n_actions + int(absorbing)
 
+    @checked
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
         """Draw one pair from each named column."""
         chosen = indices_below("indices", indices, self.n_features)
@@ -239,6 +248,7 @@ class TileOccupancyFeatures(OccupancyFeatures):
         return f"TileOccupancyFeatures(n_features={self.n_features}, n_actions={self.n_actions})"
 
 
+@checked
 def policy_occupancies(mdp: FiniteMDP, policies: Sequence[ArrayLike]) -> FiniteOccupancyFeatures:
     """Columns μ_π of the given (S, A) policies, exact; their mixtures satisfy the Bellman flow constraints."""
     check_type("mdp", mdp, FiniteMDP)
@@ -246,6 +256,7 @@ def policy_occupancies(mdp: FiniteMDP, policies: Sequence[ArrayLike]) -> FiniteO
     return FiniteOccupancyFeatures(np.stack(columns, axis=1), mdp.n_actions)
 
 
+@checked
 def rollout_occupancies(
     state_rollouts: Sequence[Sequence[ArrayLike]], action_rollouts: Sequence[Sequence[ArrayLike]], discount: float
 ) -> EmpiricalOccupancyFeatures:
@@ -268,6 +279,7 @@ def rollout_occupancies(
     return EmpiricalOccupancyFeatures(states, actions, weights)
 
 
+@checked
 def aggregated_occupancies(cells: ArrayLike, n_actions: int) -> FiniteOccupancyFeatures:
     """State aggregation: column k·A + a is uniform over the states of cell k, with action a."""
     labels = cell_labels("cells", cells)
@@ -275,6 +287,7 @@ def aggregated_occupancies(cells: ArrayLike, n_actions: int) -> FiniteOccupancyF
     return soft_occupancies(memberships, n_actions)
 
 
+@checked
 def soft_occupancies(memberships: Any, n_actions: int) -> FiniteOccupancyFeatures:
     """Soft aggregation: column k·A + a draws the state in proportion to ``memberships[:, k]`` and takes action a.
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.validation import FloatArray, discount_factor
 
 
@@ -42,6 +43,7 @@ class Criterion:
     horizon: int | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.horizon is None:
             object.__setattr__(self, "discount", discount_factor("discount", self.discount))
             return
@@ -63,12 +65,14 @@ class Criterion:
         # 1 − γ^H without the loss of digits for γ near one.
         return (1 - self.discount) / -math.expm1(self.horizon * math.log(self.discount))
 
+    @checked
     def weights(self, n_steps: int) -> FloatArray:
         """Return the weights of the first ``n_steps`` steps."""
         steps = np.arange(n_steps)
         weights = self.scale * self.discount**steps
         return np.asarray(weights if self.horizon is None else np.where(steps < self.horizon, weights, 0.0))
 
+    @checked
     def unseen(self, lengths: Any) -> Any:
         """Return how much of the weight comes after ``lengths`` steps."""
         if self.horizon is None:
@@ -82,6 +86,7 @@ class Criterion:
             np.exp(rate * np.minimum(lengths, self.horizon)) * np.expm1(rate * left) / math.expm1(rate * self.horizon)
         )
 
+    @checked
     def steps(self, tail: float) -> int:
         """Return the smallest number of steps after which at most ``tail`` of the weight is left, H at most."""
         if self.horizon is not None:

@@ -20,6 +20,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.mdp import FiniteMDP, one_hot
 from lfd_gym.policies.networks import network_policy
@@ -42,6 +43,7 @@ class Stated(Protocol):
 PolicyLike: TypeAlias = Policy | FloatArray | Stated | Predictor | Callable[[NDArray[Any]], Any]
 
 
+@checked
 def as_policy(policy: PolicyLike, *, deterministic: bool = False) -> Policy:
     """Return ``policy`` as a `Policy`, see the module; if ``deterministic``, one that takes its best actions."""
     found = _wrapped(policy)

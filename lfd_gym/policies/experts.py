@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 
+from lfd_gym.arguments import checked
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.model.planning import warn_if_missed
 from lfd_gym.validation import FloatArray, check_type, distribution
@@ -20,6 +21,7 @@ from lfd_gym.validation import FloatArray, check_type, distribution
 _ROUNDS_WITHOUT_GAIN = 10
 
 
+@checked
 def noisy_policy(policy: ArrayLike, epsilon: float) -> FloatArray:
     """Return the policy that with probability ``epsilon`` takes a uniformly drawn action instead.
 
@@ -34,6 +36,7 @@ def noisy_policy(policy: ArrayLike, epsilon: float) -> FloatArray:
     return np.asarray((1 - epsilon) * rows + epsilon / rows.shape[1])
 
 
+@checked
 def soft_optimal_policy(mdp: FiniteMDP, cost: ArrayLike, temperature: float, tolerance: float = 1e-8) -> FloatArray:
     """Return the policy that minimises the discounted cost minus ``temperature`` times its entropy.
 
@@ -80,6 +83,7 @@ def soft_optimal_policy(mdp: FiniteMDP, cost: ArrayLike, temperature: float, tol
         values = mdp.value_function(policy, costs + temperature * (exponents - log_total), tolerance / 4)
 
 
+@checked
 def mixture_policy(mdp: FiniteMDP, policies: Sequence[ArrayLike], weights: ArrayLike) -> FloatArray:
     """Return the policy whose occupancy is the weighted mean of the occupancies of ``policies``.
 

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.baselines.learner import Learner
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.learning import learn
@@ -20,6 +21,7 @@ _BATCH = 48
 _N_DRAWS = 500
 
 
+@checked
 def check_policy(policy: PolicyLike, task: Task, *, seed: int = 0) -> None:
     """Check that ``policy`` can act in ``task``; raise an `AssertionError` if it cannot.
 
@@ -60,6 +62,7 @@ def check_policy(policy: PolicyLike, task: Task, *, seed: int = 0) -> None:
     _demand(_global_stream() == stream, "check_policy", "calls draw from NumPy's global stream")
 
 
+@checked
 def check_learner(learner: Learner, task: Task | None = None, *, budget: int | None = None, seed: int = 0) -> None:
     """Check that ``learner`` keeps the promises of `Learner`; raise an `AssertionError` if it does not.
 

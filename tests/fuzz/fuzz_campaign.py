@@ -210,7 +210,9 @@ def summary(state):
     refused = words["refused by name"] + words["refused otherwise"]
     share = words["refused by name"] / max(refused, 1)
     lines = [f"{count:>9,} {word}" for word, count in words.most_common()]
-    return "\n".join([f"{sum(words.values()):,} calls, seed {state['seed']}", *lines, f"{share:.2%} of refusals by name"])
+    return "\n".join(
+        [f"{sum(words.values()):,} calls, seed {state['seed']}", *lines, f"{share:.2%} of refusals by name"]
+    )
 
 
 def main():

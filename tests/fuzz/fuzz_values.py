@@ -47,7 +47,9 @@ def changed_array(array, rng):
         return changes[rng.integers(len(changes))](array)
     other = array.astype(float) if rng.random() < 0.7 else array.copy()
     value = [np.nan, np.inf, -np.inf, -1.0, 1e308, 1e-320, 2.0, 2.0**62, 1e300, 0.3][rng.integers(10)]
-    other.flat[rng.integers(other.size)] = value if other.dtype.kind == "f" else int(np.clip(np.nan_to_num(value), -9, 9))
+    other.flat[rng.integers(other.size)] = (
+        value if other.dtype.kind == "f" else int(np.clip(np.nan_to_num(value), -9, 9))
+    )
     return other
 
 
