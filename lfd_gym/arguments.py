@@ -134,7 +134,7 @@ def _plain(kind: Any) -> Rule | None:
     if issubclass(kind, os.PathLike):
         return _path
     if issubclass(kind, sp.sparray):
-        return _array
+        return lambda value: "" if sp.issparse(value) and not _why_no_array(value.data) else "a sparse array"
     if getattr(kind, "_is_protocol", False) and not getattr(kind, "_is_runtime_protocol", False):
         return None
     if issubclass(kind, tuple):  # any sequence of as many items will do for a named tuple
@@ -225,8 +225,8 @@ def _array(value: Any) -> str:
 def _why_no_array(value: Any) -> str:
     """Say what keeps ``value`` from being an array of numbers; empty if nothing does."""
     if sp.issparse(value):
-        value = value.data
-    elif not isinstance(value, np.ndarray):
+        return f"got a sparse one, {value!r:.80}"
+    if not isinstance(value, np.ndarray):
         if isinstance(value, (str, bytes, Mapping)) or not (np.isscalar(value) or isinstance(value, Iterable)):
             return f"got {_shown(value)}"
         try:

@@ -564,4 +564,5 @@ def _one_column(cost: Any) -> Any:
         return cost
     if callable(cost):
         return lambda seen, done: np.reshape(cost(seen, done), (len(seen), 1))
-    return np.reshape(np.asarray(cost, dtype=np.float64), (-1, 1))
+    table = np.asarray(cost)
+    return table.reshape(-1, 1) if table.dtype.kind in "biuf" else cost  # which is refused by its name

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,7 +20,7 @@ from lfd_gym.arguments import checked
 from lfd_gym.costs.sets import ConvexSet, CostClass, cost_weights_set
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
-from lfd_gym.validation import LARGEST_UNIT, FloatArray, check_delta, finite_array
+from lfd_gym.validation import LARGEST_UNIT, FloatArray, check_delta, count, finite_array, indices_below
 
 #: (observations, actions) → (n, n_c).
 CostFunction: TypeAlias = Callable[[NDArray[Any], Any], ArrayLike]
@@ -133,7 +133,6 @@ class TableCosts(Costs):
            [0. , 1. ]])
     """
 
-    @checked
     def __init__(
         self,
         table: ArrayLike,
@@ -144,7 +143,7 @@ class TableCosts(Costs):
         name: str = "table",
     ) -> None:
         self._table = check_cost_features(name, table)
-        if n_actions < 1 or len(self._table) % n_actions:
+        if len(self._table) % count("n_actions", n_actions):
             raise ValueError(f"{name} must have S*A rows with A = {n_actions}, got {len(self._table)}")
         self.n_actions = n_actions
         super().__init__(weights, names)
@@ -170,13 +169,11 @@ class TableCosts(Costs):
     ) -> FloatArray:
         """Look the pairs up; a table says itself what is paid at the end."""
         self.check_actions(actions)
-        pairs = np.asarray(observations) * self.n_actions + np.asarray(actions)
-        if pairs.size and (pairs.min() < 0 or pairs.max() >= len(self._table)):
-            raise ValueError(
-                f"observations must be states below {len(self._table) // self.n_actions} and actions below "
-                f"{self.n_actions}, got a pair {pairs.min() if pairs.min() < 0 else pairs.max()} of {len(self._table)}"
-            )
-        return np.asarray(self._table[pairs])
+        states = indices_below("observations", observations, len(self._table) // self.n_actions)
+        chosen = indices_below("actions", cast(Any, actions), self.n_actions)
+        if states.shape != chosen.shape:
+            raise ValueError(f"actions must have the shape of observations, {states.shape}, got {chosen.shape}")
+        return np.asarray(self._table[states * self.n_actions + chosen])
 
     def check_ends(self, name: str, model: GenerativeModel) -> None:
         """Refuse what rollouts, which end there, would not count. The table may leave out states that come last."""

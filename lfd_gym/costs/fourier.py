@@ -36,7 +36,7 @@ from lfd_gym.arguments import checked
 from lfd_gym.costs.coding import PairCoding
 from lfd_gym.costs.costs import Costs, hidden_rows
 from lfd_gym.costs.sets import Ball, Box, CostClass, Simplex
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, batch_of_numbers
 
 #: Samples among which the median distance is taken.
 _N_FOR_MEDIAN = 500
@@ -179,6 +179,8 @@ class FourierCosts(Costs):
         >>> lfd.FourierCosts.from_demonstrations(demos, actions=False)
         FourierCosts(257 costs of observations alone, Ball(bound=1.0), chosen from 5 demonstrations)
         """
+        if not hasattr(demonstrations, "acted_on"):  # what demonstrations are is known above these layers only
+            raise TypeError(f"demonstrations must be lfd_gym.Demonstrations, got {demonstrations!r:.80}")
         return cls.from_samples(
             demonstrations.acted_on,
             demonstrations.actions if actions else None,
@@ -228,14 +230,16 @@ class FourierCosts(Costs):
         """2m + 1."""
         return 2 * len(self.frequencies) + 1
 
-    @checked
     def rows(
         self, observations: NDArray[Any], actions: NDArray[Any] | None, ended: NDArray[np.bool_] | None = None
     ) -> FloatArray:
         """Return the features of a batch, (n, 2m + 1): rows of norm 1, and of zeros where the episode is over."""
         self.check_actions(actions)
-        seen, done = np.asarray(observations), None if actions is None else np.asarray(actions)
-        over = np.zeros(len(seen), dtype=bool) if ended is None else np.asarray(ended)
+        seen = batch_of_numbers("observations", observations)
+        done = None if actions is None else batch_of_numbers("actions", actions, len(seen))
+        over = np.zeros(len(seen), dtype=bool)
+        if ended is not None:
+            over = batch_of_numbers("ended", ended, len(seen)).astype(bool)
         if np.issubdtype(seen.dtype, np.floating) and seen.size:
             over = over | hidden_rows(seen)
         if not over.any():
@@ -254,7 +258,6 @@ class FourierCosts(Costs):
         rows[:, -1] = self.constant
         return rows
 
-    @checked
     def kernel(
         self,
         observations: NDArray[Any],

@@ -284,10 +284,12 @@ class Demonstrations:
     @checked
     def concatenate(parts: Sequence[Demonstrations]) -> Demonstrations:
         """Join demonstrations over the same spaces; a horizon or provenance that differs becomes unknown."""
+        if not parts:
+            raise ValueError("parts must hold at least one set of demonstrations")
         first = parts[0]
         for part in parts:
             if (part.observation_space, part.action_space) != (first.observation_space, first.action_space):
-                raise ValueError(f"cannot join demonstrations over different spaces: {first} and {part}")
+                raise ValueError(f"parts must be over the same spaces to be joined, got {first} and {part}")
         return Demonstrations.from_episodes(
             [episode for part in parts for episode in part],
             first.observation_space,

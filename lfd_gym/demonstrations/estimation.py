@@ -52,7 +52,7 @@ from lfd_gym.demonstrations.rollouts import play, table_blocks, tabulated
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.policies.policy import Policy
-from lfd_gym.validation import FloatArray, IntArray, check_delta
+from lfd_gym.validation import FloatArray, IntArray, check_delta, finite_array
 
 Truncation = Literal["paper", "rescale"]
 
@@ -106,6 +106,7 @@ class CostEstimate:
     @checked
     def exactly(cls, values: FloatArray, criterion: Criterion, error: float = 0.0) -> CostEstimate:
         """Return values that are known, not estimated."""
+        values = finite_array("values", values, (None,))
         return cls(values, np.empty((0, values.size)), np.empty(0), criterion, exact=True, error=error)
 
     def __repr__(self) -> str:
@@ -144,6 +145,8 @@ class CostEstimate:
     @checked
     def intervals(self, confidence: float) -> FloatArray:
         """Return (n_c, 2) intervals, each of the given confidence."""
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
         share = (1 - confidence) / 2
         return np.stack([self.lower(share, simultaneous=False), self.upper(share, simultaneous=False)], axis=1)
 

@@ -41,7 +41,6 @@ class RadialBasisFeatures(ValueFeatures):
         if not (self.widths > 0).all():
             raise ValueError(f"widths must be positive, got {self.widths}")
 
-    @checked
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
         return _on_visible(observations, self.n_features, self._rows)
@@ -78,7 +77,6 @@ class RandomFourierFeatures(ValueFeatures):
         self.frequencies = rng.standard_normal((n_features, scales.size)) / scales
         self.phases = rng.uniform(0, 2 * np.pi, n_features)
 
-    @checked
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
         return _on_visible(observations, self.n_features, self._rows)
@@ -97,7 +95,6 @@ class TileValueFeatures(ValueFeatures):
         self.grid = grid
         self.n_features = grid.n_tiles
 
-    @checked
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
         return _on_visible(observations, self.n_features, self._rows)

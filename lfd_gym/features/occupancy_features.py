@@ -21,7 +21,16 @@ from lfd_gym.features.value_features import cell_labels
 from lfd_gym.model.generative_model import AliasTable
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.policies.tiles import TileGrid, TilePolicy
-from lfd_gym.validation import FloatArray, IntArray, check_type, checked_sparse, finite_array, indices_below
+from lfd_gym.validation import (
+    FloatArray,
+    IntArray,
+    check_type,
+    checked_sparse,
+    count,
+    discount_factor,
+    finite_array,
+    indices_below,
+)
 
 _ROUNDING = 1e-8
 
@@ -175,9 +184,13 @@ class EmpiricalOccupancyFeatures(OccupancyFeatures):
         actions: Sequence[ArrayLike],
         weights: Sequence[ArrayLike] | None = None,
     ) -> None:
-        sizes = [len(np.asarray(batch)) for batch in states]
+        sizes = [np.size(batch) and len(np.atleast_1d(batch)) for batch in states]
         if not sizes or min(sizes) == 0:
             raise ValueError("states must hold at least one column, and every column at least one pair")
+        if min(map(np.ndim, [*states, *actions])) == 0:
+            raise ValueError("states and actions must hold batches, got single numbers")
+        if weights is not None and len(weights) != len(sizes):
+            raise ValueError(f"weights must hold {len(sizes)} columns, as states do, got {len(weights)}")
         if [len(np.asarray(batch)) for batch in actions] != sizes:
             raise ValueError(f"actions must hold batches of the same sizes as states, {sizes}")
         self.states = np.concatenate([np.asarray(batch) for batch in states])
@@ -252,6 +265,8 @@ class TileOccupancyFeatures(OccupancyFeatures):
 def policy_occupancies(mdp: FiniteMDP, policies: Sequence[ArrayLike]) -> FiniteOccupancyFeatures:
     """Columns μ_π of the given (S, A) policies, exact; their mixtures satisfy the Bellman flow constraints."""
     check_type("mdp", mdp, FiniteMDP)
+    if len(policies) == 0:
+        raise ValueError("policies must hold at least one policy")
     columns = [mdp.occupancy(policy).ravel() for policy in policies]
     return FiniteOccupancyFeatures(np.stack(columns, axis=1), mdp.n_actions)
 
@@ -270,6 +285,12 @@ def rollout_occupancies(
     discount
         γ. A rollout of horizon h leaves out the mass γ^h; the column is rescaled to sum to one.
     """
+    discount_factor("discount", discount)
+    if [len(group) for group in state_rollouts] != [len(group) for group in action_rollouts]:
+        raise ValueError("action_rollouts must hold as many columns and trajectories as state_rollouts")
+    for state_group, action_group in zip(state_rollouts, action_rollouts, strict=True):
+        if [np.shape(batch)[:1] for batch in state_group] != [np.shape(batch)[:1] for batch in action_group]:
+            raise ValueError("action_rollouts must hold as many actions in every trajectory as state_rollouts states")
     weights = [
         np.concatenate([discount ** np.arange(len(np.asarray(actions))) for actions in group])
         for group in action_rollouts
@@ -297,6 +318,7 @@ def soft_occupancies(memberships: Any, n_actions: int) -> FiniteOccupancyFeature
     totals = np.asarray(masses.sum(axis=0)).ravel()
     if (masses.data < 0).any() or not (np.isfinite(totals).all() and (totals > 0).all()):
         raise ValueError("memberships must be nonnegative and finite, with a positive entry in every column")
+    count("n_actions", n_actions)
     states = masses @ sp.diags_array(1 / totals)
     return FiniteOccupancyFeatures(sp.kron(states, sp.eye_array(n_actions), format="csc"), n_actions)
 

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lfd_gym.arguments import check_fields, checked
-from lfd_gym.validation import FloatArray, discount_factor
+from lfd_gym.validation import FloatArray, count, discount_factor
 
 
 @dataclass(frozen=True)
@@ -68,12 +69,12 @@ class Criterion:
     @checked
     def weights(self, n_steps: int) -> FloatArray:
         """Return the weights of the first ``n_steps`` steps."""
-        steps = np.arange(n_steps)
+        steps = np.arange(count("n_steps", n_steps, 0))
         weights = self.scale * self.discount**steps
         return np.asarray(weights if self.horizon is None else np.where(steps < self.horizon, weights, 0.0))
 
     @checked
-    def unseen(self, lengths: Any) -> Any:
+    def unseen(self, lengths: ArrayLike) -> Any:
         """Return how much of the weight comes after ``lengths`` steps."""
         if self.horizon is None:
             return self.discount**lengths
@@ -89,6 +90,8 @@ class Criterion:
     @checked
     def steps(self, tail: float) -> int:
         """Return the smallest number of steps after which at most ``tail`` of the weight is left, H at most."""
+        if not tail > 0:
+            raise ValueError(f"tail must be positive, got {tail}")
         if self.horizon is not None:
             enough = np.flatnonzero(self.unseen(np.arange(self.horizon + 1)) <= tail)
             return max(1, int(enough[0]))

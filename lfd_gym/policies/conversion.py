@@ -57,11 +57,11 @@ def _wrapped(policy: Any) -> Policy:
         return policy.inner  # type: ignore[no-any-return]
     if isinstance(policy, np.ndarray):
         return TablePolicy(policy)
-    if isinstance(policy, Stated):
+    if isinstance(policy, Stated) and not isinstance(policy, type):
         return _StatedPolicy(policy)
-    if isinstance(policy, Predictor):
+    if isinstance(policy, Predictor) and not isinstance(policy, type):
         return network_policy(policy) or PredictorPolicy(policy)
-    if callable(policy):
+    if callable(policy) and not isinstance(policy, type):
         return FunctionPolicy(policy)
     raise TypeError(
         "policy must be an (S, A) array, have `probabilities` or `predict`, or be a function of observations; "

@@ -15,7 +15,7 @@ from scipy.special import logsumexp, softmax
 from lfd_gym.arguments import checked
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.model.planning import warn_if_missed
-from lfd_gym.validation import FloatArray, check_type, distribution
+from lfd_gym.validation import FloatArray, check_type, distribution, policy_array
 
 #: Soft policy iteration gains in every round until only rounding is left.
 _ROUNDS_WITHOUT_GAIN = 10
@@ -33,6 +33,9 @@ def noisy_policy(policy: ArrayLike, epsilon: float) -> FloatArray:
     if not 0 <= epsilon <= 1:
         raise ValueError(f"epsilon must lie in [0, 1], got {epsilon}")
     rows = np.asarray(policy, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"policy must have shape (S, A), got {rows.shape}")
+    rows = policy_array("policy", rows, *rows.shape)
     return np.asarray((1 - epsilon) * rows + epsilon / rows.shape[1])
 
 

@@ -52,18 +52,20 @@ class TablePolicy(FinitePolicy):
 
     def _states(self, observations: NDArray[Any]) -> IntArray:
         """Return the states that observations stand for, or refuse those that stand for none."""
+        if observations.dtype.kind not in "biuf" or observations.ndim not in (1, 2):
+            raise ValueError(
+                f"observations must be a batch of states, got shape {observations.shape} of {observations.dtype}"
+            )
         if observations.ndim == 2:
             hot = observations == 1
             wrong = (hot.sum(axis=1) != 1) | ((observations != 0).sum(axis=1) != 1)
             if wrong.any():
-                raise ValueError(f"observation {observations[wrong][0]} is not the one-hot vector of a state")
+                raise ValueError(f"observations must be states or their one-hot vectors, got {observations[wrong][0]}")
             return np.asarray(hot.argmax(axis=1))
         states = observations.astype(np.int64)
         wrong = (states != observations) | (states < 0) | (states >= len(self.table))
         if wrong.any():
-            raise ValueError(
-                f"observation {observations[wrong][0]} is not one of the states 0 to {len(self.table) - 1}"
-            )
+            raise ValueError(f"observations must be states 0 to {len(self.table) - 1}, got {observations[wrong][0]}")
         return states
 
     def to_data(self) -> tuple[dict[str, Any], Arrays]:

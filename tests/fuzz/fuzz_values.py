@@ -36,7 +36,7 @@ def strangers():
 def changed_array(array, rng):
     """The same array, changed in one way that its shape, its kind or its numbers might be wrong."""
     changes = [
-        lambda a: a.T, lambda a: a[:-1], lambda a: a[:0], lambda a: a[None], lambda a: a[..., None], lambda a: -a,
+        lambda a: a.T, lambda a: a[:-1], lambda a: a[:0], lambda a: a[None], lambda a: a[..., None], lambda a: -1 * a,
         lambda a: a.ravel(), lambda a: np.concatenate([a, a]), lambda a: a.astype(object), lambda a: a.astype(complex),
         lambda a: a.astype(str), lambda a: a.astype(np.float32), lambda a: a.astype(np.uint64), lambda a: a * 1e308,
         lambda a: a.astype(np.int8), lambda a: a.tolist(), lambda a: a * 1e-320, lambda a: a[::-1], lambda a: a + 1,

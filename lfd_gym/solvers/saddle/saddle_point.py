@@ -283,17 +283,19 @@ class SaddlePointProblem:
     @checked
     def occupancy(self, occupancy_weights: ArrayLike) -> FloatArray:
         """μ_θ, (S, A): a distribution over pairs, not necessarily an occupancy measure."""
-        return self.finite_features()[0].combine(np.asarray(occupancy_weights, dtype=np.float64))
+        return self.finite_features()[0].combine(self._checked_theta(occupancy_weights))
 
     @checked
     def values(self, value_weights: ArrayLike) -> FloatArray:
         """u_λ, (S,)."""
-        return self.finite_features()[1].function(np.asarray(value_weights, dtype=np.float64))
+        return self.finite_features()[1].function(
+            finite_array("value_weights", value_weights, (self.n_value_features,))
+        )
 
     @checked
     def policy(self, occupancy_weights: ArrayLike) -> Any:
         """π_θ(a|x) ∝ μ_θ(x, a): (S, A) over finite spaces, else what the features make of it."""
-        return self.occupancy_features.policy(np.asarray(occupancy_weights, dtype=np.float64))
+        return self.occupancy_features.policy(self._checked_theta(occupancy_weights))
 
     def check_point(self, point: PointLike) -> SaddlePoint:
         """Return (θ, λ, w) if they are in their domains, to rounding: outside, the residual bounds nothing."""
@@ -317,12 +319,17 @@ class SaddlePointProblem:
             return self.expert_features
         return finite_array("expert", expert, (self.n_costs,))
 
+    def _checked_theta(self, occupancy_weights: ArrayLike) -> FloatArray:
+        return finite_array("occupancy_weights", occupancy_weights, (self.n_occupancy_features,))
+
     def _weights(self, point: PointLike) -> SaddlePoint:
+        if len(point) != 3:
+            raise ValueError(f"point must be occupancy_weights, value_weights and cost_weights, got {len(point)} parts")
         theta, lam, w = point
         return SaddlePoint(
-            distribution("occupancy_weights", theta, self.n_occupancy_features),
-            finite_array("value_weights", lam, (self.n_value_features,)),
-            finite_array("cost_weights", w, (self.n_costs,)),
+            distribution("occupancy_weights of point", theta, self.n_occupancy_features),
+            finite_array("value_weights of point", lam, (self.n_value_features,)),
+            finite_array("cost_weights of point", w, (self.n_costs,)),
         )
 
     @checked
