@@ -1,8 +1,8 @@
 """Arguments of what is public, looked at on the way in: what the annotations say is checked, and refused by name.
 
 An annotation says what an argument may be, for readers and for mypy; `checked` makes it hold for callers whom no type
-checker watches. It looks at kinds and at NaN, not at shapes or ranges, which the functions themselves know, and it
-changes nothing. What an annotation leaves open (``Any``, protocols that cannot be asked) is not looked at.
+checker watches. It looks at kinds, not at shapes, ranges or NaN, which the functions themselves know, and it changes
+nothing. What an annotation leaves open (``Any``, protocols that cannot be asked) is not looked at.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 Rule = Callable[[Any], str]
 
 _ARRAY = "an array of numbers"
-_NUMBER = "a number, not NaN"
+_INTEGERS = "integers"
 _VALUES = (np.ndarray, list, tuple, str, float, np.floating)
 
 
@@ -64,13 +64,12 @@ def check_kind(name: str, value: Any, rule: Rule) -> None:
     """Refuse ``value`` if ``rule`` says that something else should be there."""
     wanted = rule(value)
     if wanted:
-        # An array of texts is an array, and NaN is a number: what is wrong is the value.
-        error = (
-            ValueError
-            if (isinstance(value, _VALUES) and wanted in (_ARRAY, _NUMBER)) or "one of" in wanted
-            else TypeError
+        arrays = {_ARRAY: "biuf", _INTEGERS: "iu"}
+        # An array of texts is an array all the same: what is wrong is the value.
+        error = ValueError if (wanted in arrays and isinstance(value, _VALUES)) or "one of" in wanted else TypeError
+        raise error(
+            f"{name} must be {wanted}, {_why_no_array(value, arrays[wanted]) if wanted in arrays else f'got {_shown(value)}'}"
         )
-        raise error(f"{name} must be {wanted}, {_why_no_array(value) if wanted == _ARRAY else 'got ' + _shown(value)}")
 
 
 @cache
@@ -106,7 +105,7 @@ def _rule(kind: Any, space: dict[str, Any]) -> Rule | None:
     if origin is Literal:
         return _literal(parts)
     if origin is np.ndarray:
-        return _array
+        return _integers if "int64" in repr(parts) else _array
     if origin in (Sequence, list, tuple, Iterable):
         return _sequence(origin, [_rule(part, space) for part in parts if part is not ...])
     if origin is Mapping or origin is dict:
@@ -134,7 +133,7 @@ def _plain(kind: Any) -> Rule | None:
     if issubclass(kind, os.PathLike):
         return _path
     if issubclass(kind, sp.sparray):
-        return lambda value: "" if sp.issparse(value) and not _why_no_array(value.data) else "a sparse array"
+        return lambda value: "" if sp.issparse(value) else "a sparse array"
     if getattr(kind, "_is_protocol", False) and not getattr(kind, "_is_runtime_protocol", False):
         return None
     if issubclass(kind, tuple):  # any sequence of as many items will do for a named tuple
@@ -165,8 +164,6 @@ def _any_of(rules: Sequence[Rule | None]) -> Rule | None:
             wanted.append(words)
         if _ARRAY in wanted and isinstance(value, (np.ndarray, list, tuple)):
             return _ARRAY
-        if _NUMBER in wanted and isinstance(value, Real):
-            return _NUMBER
         return " or ".join(dict.fromkeys(wanted))
 
     return rule
@@ -185,9 +182,10 @@ def _sequence(origin: Any, parts: Sequence[Rule | None]) -> Rule:
     def rule(value: Any) -> str:
         if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, kinds) or np.ndim(_shallow(value)) == 0:
             return "a sequence"
-        if items is None or not isinstance(value, (list, tuple)):
+        if items is None or not isinstance(value, (Sequence, np.ndarray)):
             return ""
-        wanted = next((words for words in map(items, value) if words), "")
+        shown = value if isinstance(value, (list, tuple)) else value[:1]  # the others are of the same kind
+        wanted = next((words for words in map(items, shown) if words), "")
         return f"a sequence, each of which is {wanted}" if wanted else ""
 
     return rule
@@ -206,10 +204,10 @@ def _number(value: Any) -> str:
     if not isinstance(value, Real) or isinstance(value, bool):
         return "a number"
     try:
-        as_float = float(value)
+        float(value)
     except OverflowError:
         return "a number that fits a float"
-    return _NUMBER if as_float != as_float else ""
+    return ""
 
 
 def _path(value: Any) -> str:
@@ -222,8 +220,12 @@ def _array(value: Any) -> str:
     return _ARRAY if _why_no_array(value) else ""
 
 
-def _why_no_array(value: Any) -> str:
-    """Say what keeps ``value`` from being an array of numbers; empty if nothing does."""
+def _integers(value: Any) -> str:
+    return _INTEGERS if _array(value) or (np.size(value) > 0 and np.asarray(value).dtype.kind not in "iu") else ""
+
+
+def _why_no_array(value: Any, kinds: str = "biuf") -> str:
+    """Say what keeps ``value`` from being an array of numbers of these kinds; empty if nothing does."""
     if sp.issparse(value):
         return f"got a sparse one, {value!r:.80}"
     if not isinstance(value, np.ndarray):
@@ -233,11 +235,7 @@ def _why_no_array(value: Any) -> str:
             value = np.asarray(value)
         except (ValueError, TypeError, OverflowError, AttributeError, RuntimeError) as error:
             return f"got {_shown(value)} ({error})"
-    if value.dtype.kind not in "biuf":
-        return f"got dtype {value.dtype}"
-    if value.dtype.kind == "f" and np.isnan(value).any():
-        return f"got nan at index {tuple(int(i) for i in np.argwhere(np.isnan(value))[0])}"
-    return ""
+    return f"got dtype {value.dtype}" if value.dtype.kind not in kinds else ""
 
 
 def _shown(value: Any) -> str:

@@ -20,7 +20,7 @@ from lfd_gym.arguments import checked
 from lfd_gym.costs.sets import ConvexSet, CostClass, cost_weights_set
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
-from lfd_gym.validation import LARGEST_UNIT, FloatArray, check_delta, count, finite_array, indices_below
+from lfd_gym.validation import LARGEST_UNIT, FloatArray, check_delta, check_type, count, finite_array, indices_below
 
 #: (observations, actions) → (n, n_c).
 CostFunction: TypeAlias = Callable[[NDArray[Any], Any], ArrayLike]
@@ -46,6 +46,7 @@ class Costs(ABC):
     row_norm: float | None = None
     chosen_from_demonstrations: bool = False
 
+    @checked
     def __init__(self, weights: CostClass = "simplex", names: Sequence[str] | None = None) -> None:
         self.weights: ConvexSet = cost_weights_set("weights", weights)
         self._names = None if names is None else tuple(names)
@@ -205,7 +206,6 @@ class FunctionCosts(Costs):
            [0. ]])
     """
 
-    @checked
     def __init__(
         self,
         function: CostFunction,
@@ -216,6 +216,9 @@ class FunctionCosts(Costs):
     ) -> None:
         if not callable(function):
             raise TypeError(f"function must map (observations, actions) to costs, got {type(function).__name__}")
+        if n_costs is not None:
+            count("n_costs", n_costs)
+        check_type("uses_actions", uses_actions, (bool, np.bool_), "bool")
         self.function = function
         self.uses_actions = uses_actions
         self._n_costs = n_costs if n_costs is not None or names is None else len(names)

@@ -236,7 +236,7 @@ class FourierCosts(Costs):
         """Return the features of a batch, (n, 2m + 1): rows of norm 1, and of zeros where the episode is over."""
         self.check_actions(actions)
         seen = batch_of_numbers("observations", observations)
-        done = None if actions is None else batch_of_numbers("actions", actions, len(seen))
+        done = None if actions is None else batch_of_numbers("actions", actions)
         over = np.zeros(len(seen), dtype=bool)
         if ended is not None:
             over = batch_of_numbers("ended", ended, len(seen)).astype(bool)

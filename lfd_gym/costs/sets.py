@@ -58,7 +58,6 @@ class ConvexSet(ABC):
         """Return weights to begin with."""
         return self.project(np.zeros(count("size", size)))
 
-    @checked
     def check(self, name: str, weights: ArrayLike, size: int) -> FloatArray:
         """Return ``weights`` if they lie in W, to rounding, or say why they do not."""
         array = finite_array(name, weights, (size,))
@@ -128,14 +127,14 @@ class Simplex(ConvexSet):
 
     def maximiser(self, vector: FloatArray) -> FloatArray:
         """All of the weight on the largest coordinate, the first on ties."""
-        vector = finite_array("vector", vector, (None,))
+        vector = _vector(vector)
         weights = np.zeros_like(vector)
         weights[np.argmax(vector)] = 1.0
         return weights
 
     def project(self, vector: FloatArray) -> FloatArray:
         """max(vector − t, 0) for the t that makes it sum to one."""
-        vector = finite_array("vector", vector, (None,))
+        vector = _vector(vector)
         vector = vector - vector.max()  # which changes nothing, and leaves nothing too large to add to
         falling = np.sort(vector)[::-1]
         excess = (falling.cumsum() - 1) / np.arange(1, vector.size + 1)
@@ -150,7 +149,6 @@ class Simplex(ConvexSet):
         """Equal weights."""
         return np.full(count("size", size), 1 / size)
 
-    @checked
     def check(self, name: str, weights: ArrayLike, size: int) -> FloatArray:
         """Return a distribution, rescaled to sum to one to rounding."""
         return distribution(name, weights, size)
@@ -230,13 +228,13 @@ class Ball(SymmetricSet):
 
     def maximiser(self, vector: FloatArray) -> FloatArray:
         """Scale the vector to norm ``bound``; zero for zero."""
-        vector = finite_array("vector", vector, (None,))
+        vector = _vector(vector)
         norm = np.linalg.norm(vector)
         return np.asarray(vector / norm * self.bound) if norm > 0 else np.zeros_like(vector)
 
     def project(self, vector: FloatArray) -> FloatArray:
         """Shorten the vector if it is too long."""
-        vector = finite_array("vector", vector, (None,))
+        vector = _vector(vector)
         norm = float(np.linalg.norm(vector))
         return np.asarray(vector * min(1.0, self.bound / norm) if norm > 0 else vector)
 
@@ -246,7 +244,7 @@ class Ball(SymmetricSet):
 
     def gauge(self, vector: FloatArray) -> float:
         """‖vector‖₂/``bound``."""
-        vector = finite_array("vector", vector, (None,))
+        vector = _vector(vector)
         return float(np.linalg.norm(vector)) / self.bound
 
 
@@ -266,12 +264,12 @@ class Box(SymmetricSet):
 
     def maximiser(self, vector: FloatArray) -> FloatArray:
         """Return a corner."""
-        vector = finite_array("vector", vector, (None,))
+        vector = _vector(vector)
         return np.asarray(self.bound * np.sign(vector))
 
     def project(self, vector: FloatArray) -> FloatArray:
         """Cut every entry to the box."""
-        vector = finite_array("vector", vector, (None,))
+        vector = _vector(vector)
         return np.clip(vector, -self.bound, self.bound)
 
     def radius(self, size: int) -> float:
@@ -280,7 +278,7 @@ class Box(SymmetricSet):
 
     def gauge(self, vector: FloatArray) -> float:
         """Return the largest entry in absolute value, over ``bound``."""
-        vector = finite_array("vector", vector, (None,))
+        vector = _vector(vector)
         return float(np.abs(vector).max()) / self.bound
 
 
@@ -304,8 +302,12 @@ def cost_weights_set(name: str, cost_class: CostClass) -> ConvexSet:
     return _NAMED[cost_class]
 
 
+def _vector(vector: FloatArray) -> FloatArray:
+    return finite_array("vector", checked_vectors("vector", vector), (None,))
+
+
 def _within(vector: FloatArray, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
-    vector = finite_array("vector", vector, (None,))
+    vector = _vector(vector)
     return vector, finite_array("radii", radii, vector.shape)
 
 

@@ -30,7 +30,7 @@ from lfd_gym.demonstrations.columns import (
 )
 from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.spaces import check_pairs, check_space
-from lfd_gym.validation import IntArray
+from lfd_gym.validation import IntArray, batch_of_numbers
 
 if TYPE_CHECKING:
     from imitation.data.types import Trajectory, Transitions
@@ -113,7 +113,7 @@ class Demonstrations:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        offsets = frozen(self.offsets, np.int64)
+        offsets = frozen(batch_of_numbers("offsets", self.offsets), np.int64)
         if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
             raise ValueError("offsets must be a vector that starts at 0 and never falls")
         n_trajectories, n_transitions = offsets.size - 1, int(offsets[-1])
@@ -264,6 +264,7 @@ class Demonstrations:
             raise ValueError(f"trajectories must be a vector of integers, got {trajectories!r}")
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(self)):
             raise IndexError(f"trajectories must lie in [0, {len(self)}), got {chosen.min()} to {chosen.max()}")
+        chosen = chosen.astype(np.int64)
         lengths = self.lengths[chosen]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)

@@ -107,6 +107,8 @@ class CostEstimate:
     def exactly(cls, values: FloatArray, criterion: Criterion, error: float = 0.0) -> CostEstimate:
         """Return values that are known, not estimated."""
         values = finite_array("values", values, (None,))
+        if not error >= 0:
+            raise ValueError(f"error must be nonnegative, got {error}")
         return cls(values, np.empty((0, values.size)), np.empty(0), criterion, exact=True, error=error)
 
     def __repr__(self) -> str:

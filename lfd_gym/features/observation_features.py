@@ -37,7 +37,8 @@ class RadialBasisFeatures(ValueFeatures):
     def __init__(self, centres: ArrayLike, widths: ArrayLike) -> None:
         self.centres = finite_array("centres", centres, (None, None))
         self.n_features, dimension = self.centres.shape
-        self.widths = np.broadcast_to(np.asarray(widths, dtype=np.float64), (dimension,))
+        one = np.ndim(widths) == 0
+        self.widths = np.broadcast_to(finite_array("widths", widths, () if one else (dimension,)), (dimension,))
         if not (self.widths > 0).all():
             raise ValueError(f"widths must be positive, got {self.widths}")
 

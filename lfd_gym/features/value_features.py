@@ -222,6 +222,8 @@ def policy_values(
     """Columns V^π_{c_i}: for each of the (S, A) policies, one for each cost (policies vary slowest)."""
     check_type("mdp", mdp, FiniteMDP)
     costs = model_costs("cost_features", cost_features, mdp.dynamics)
+    if len(policies) == 0:
+        raise ValueError("policies must hold at least one policy")
     columns = [mdp.value_function(policy, cost) for policy in policies for cost in costs.table.T]
     return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
 

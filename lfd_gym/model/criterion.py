@@ -76,6 +76,9 @@ class Criterion:
     @checked
     def unseen(self, lengths: ArrayLike) -> Any:
         """Return how much of the weight comes after ``lengths`` steps."""
+        lengths = np.asarray(lengths)
+        if not (lengths >= 0).all():
+            raise ValueError(f"lengths must not be negative, got {lengths.min()}")
         if self.horizon is None:
             return self.discount**lengths
         left = np.maximum(self.horizon - np.asarray(lengths), 0)

@@ -29,6 +29,9 @@ from lfd_gym.model.dynamics import FiniteDynamics, TransitionTable
 from lfd_gym.model.planning import Plan
 from lfd_gym.validation import FloatArray, IntArray, discount_factor, distribution, finite_array, policy_array
 
+#: Of costs and values.
+_LARGEST = 1e150
+
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class FiniteMDP:
@@ -249,7 +252,7 @@ class FiniteMDP:
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
     def _start(self, name: str, values: ArrayLike | None) -> FloatArray | None:
-        return None if values is None else finite_array(name, values, (self.n_states,))
+        return None if values is None else _not_huge(name, finite_array(name, values, (self.n_states,)))
 
     @checked
     def pair_cost(self, cost: ArrayLike) -> FloatArray:
@@ -262,7 +265,7 @@ class FiniteMDP:
                 f"cost must have shape {(self.n_states * self.n_actions,)} or {(self.n_states, self.n_actions)}, "
                 f"got {array.shape}"
             )
-        return finite_array("cost", array, (self.n_states, self.n_actions))
+        return _not_huge("cost", finite_array("cost", array, (self.n_states, self.n_actions)))
 
     def __repr__(self) -> str:
         return (
@@ -321,3 +324,10 @@ def _positive(name: str, value: float) -> float:
     if not 0 < value < np.inf:
         raise ValueError(f"{name} must be positive, got {value}")
     return float(value)
+
+
+def _not_huge(name: str, array: FloatArray) -> FloatArray:
+    """Refuse numbers of which a few, added and multiplied, would be infinite."""
+    if array.size and np.abs(array).max() > _LARGEST:
+        raise ValueError(f"{name} must lie within {_LARGEST:g} of zero, got {array.flat[np.abs(array).argmax()]}")
+    return array

@@ -40,7 +40,7 @@ class TablePolicy(FinitePolicy):
 
     def __init__(self, table: Any, observation_space: gym.Space[Any] | None = None) -> None:
         array = np.asarray(table, dtype=np.float64)
-        if array.ndim != 2:
+        if array.ndim != 2 or 0 in array.shape:
             raise ValueError(f"policy must be an (S, A) array, got shape {array.shape}")
         self.table = policy_array("policy", array, *array.shape)
         self.observation_space = gym.spaces.Discrete(len(array)) if observation_space is None else observation_space

@@ -77,7 +77,8 @@ class TilePolicy(FinitePolicy):
     @checked
     def __init__(self, grid: TileGrid, table: ArrayLike) -> None:
         self.grid = grid
-        self.table = policy_array("table", table, grid.n_tiles, np.shape(table)[-1])
+        rows = finite_array("table", table, (grid.n_tiles, None))
+        self.table = policy_array("table", rows, *rows.shape)
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, grid.low.shape, np.float64)
         self.action_space = gym.spaces.Discrete(self.table.shape[1])
 

@@ -16,6 +16,7 @@ from lfd_gym.demonstrations.collection import collect
 from lfd_gym.learning import learn
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.task import Task
+from lfd_gym.validation import count
 
 _BATCH = 48
 _N_DRAWS = 500
@@ -30,6 +31,7 @@ def check_policy(policy: PolicyLike, task: Task, *, seed: int = 0) -> None:
     arguments and NumPy's global stream alone; and, where it has them, that its probabilities are distributions, that
     ``sample`` draws what they say, and that ``greedy`` takes the most probable.
     """
+    count("seed", seed, 0)
     found = as_policy(policy)
     seen = task.demonstrations.acted_on[:_BATCH]
     before, stream = seen.copy(), _global_stream()

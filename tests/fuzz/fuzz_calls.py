@@ -453,14 +453,6 @@ def calls_and_objects() -> tuple[list[Call], list[Any]]:
         "problem.occupancy": (problem.occupancy, {"occupancy_weights": point.occupancy_weights}),
         "problem.policy": (problem.policy, {"occupancy_weights": point.occupancy_weights}),
         "problem.values": (problem.values, {"value_weights": point.value_weights}),
-        "SaddlePoint": (
-            lfd.SaddlePoint,
-            {
-                "occupancy_weights": point.occupancy_weights,
-                "value_weights": point.value_weights,
-                "cost_weights": point.cost_weights,
-            },
-        ),
         "certify_saddle_point": (
             lfd.certify_saddle_point,
             {"problem": estimated, "point": point, "expert": t["estimate"], "delta": 0.05},

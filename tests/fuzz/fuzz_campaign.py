@@ -59,18 +59,22 @@ def outcome(call: Call, arguments, changed):
         result = call.function(**arguments)
     except MemoryError:
         return "no memory", ""
-    except _REFUSALS as error:
-        text = str(error)
-        known = [*call.arguments, *(value for name, value in call.arguments.items() if name == "name")]
-        names = re.compile(r"(?<!\w)(" + "|".join(map(re.escape, known)) + r")(?!\w)")
-        return ("refused by name" if names.search(text) else "refused otherwise"), f"{type(error).__name__}: {text}"
-    except Exception as error:  # what must not happen
+    except Exception as error:
+        by_name = _names_an_argument(call, str(error))
         if call.name.startswith("testing.") and type(error) is AssertionError:  # what those are for
             return "refused by name", ""
-        where = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(where.filename).name}:{where.lineno}"
-        return f"raised {type(error).__name__}", f"{error} ({place})"
+        if isinstance(error, _REFUSALS) or (by_name and isinstance(error, IndexError)):
+            return "refused by name" if by_name else "refused otherwise", f"{type(error).__name__}: {error}"
+        where = traceback.extract_tb(error.__traceback__)[-1]  # what must not happen
+        return f"raised {type(error).__name__}", f"{error} ({Path(where.filename).name}:{where.lineno})"
     return ("returned NaN" if holds_nan(result) else "returned"), ""
+
+
+def _names_an_argument(call: Call, text: str):
+    """Whether ``text`` names a parameter of the call; an item of a list by the singular: a policy of the policies."""
+    singular = [re.sub(r"ies$", "y", name).removesuffix("s") for name in call.arguments]
+    known = [*call.arguments, *singular, str(call.arguments.get("name", ""))]
+    return bool(re.search(r"(?<!\w)(" + "|".join(re.escape(name) for name in known if name) + r")(?!\w)", text))
 
 
 def work(first, last, seed, calls, pool, report, mark):

@@ -41,7 +41,7 @@ def changed_array(array, rng):
         lambda a: a.astype(str), lambda a: a.astype(np.float32), lambda a: a.astype(np.uint64), lambda a: a * 1e308,
         lambda a: a.astype(np.int8), lambda a: a.tolist(), lambda a: a * 1e-320, lambda a: a[::-1], lambda a: a + 1,
         lambda a: np.full_like(a, 0), lambda a: a.astype(bool), lambda a: a.astype(np.longdouble), lambda a: a[..., ::2],
-        lambda a: sp.csr_array(a), lambda a: a.astype(np.float16), lambda a: a.astype(">f8"), lambda a: np.asfortranarray(a),
+        lambda a: sp.coo_array(a), lambda a: a.astype(np.float16), lambda a: a.astype(">f8"), lambda a: np.asfortranarray(a),
     ]  # fmt: skip
     if rng.random() < 0.5 or array.size == 0:
         return changes[rng.integers(len(changes))](array)

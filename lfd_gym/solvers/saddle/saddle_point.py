@@ -390,5 +390,5 @@ class SaddlePointProblem:
 
         Empirical by default; the true residual if ``expert`` is the expert's true ρ_C(π_E).
         """
-        theta, lam, w = point
+        theta, lam, w = self._weights(point)
         return self.upper_value(theta, expert) - self.lower_value(lam, w, expert)
