@@ -262,8 +262,11 @@ def _solve(
             save_checkpoint(options.checkpoint, {**description, "seconds": seconds}, run.arrays())
 
     with _held_signals(options.checkpoint is not None) as signals:
-        _iterate(run, options, signals, save)
-        save()
+        try:
+            _iterate(run, options, signals, save)
+        finally:  # also if the simulator fails: the rounds before are not lost
+            if run.is_whole:
+                save()
     return _solution(run, options, seconds_before + time.perf_counter() - started)
 
 
