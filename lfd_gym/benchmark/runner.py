@@ -69,13 +69,21 @@ def run_benchmark(
     total = len(spec.cells())
     pace = 0.1 if sys.stderr.isatty() else 10.0  # seconds between looks: a log needs fewer than a screen
     with tqdm(total=total, initial=len(done), unit="run", disable=not progress_bar, mininterval=pace) as bar:
-        for cell, outcome in engine.run(run_cell, pending, spec.time_limit):
+        for cell, outcome in engine.run(run_cell, pending, spec.time_limit, prepare_cell):
             row, policy = ({}, None) if outcome.error else outcome.value
             results.append(_heading(cell, outcome.error) | row, policy)
             bar.set_postfix_str(cell.id, refresh=False)
             bar.update()
     results.put_in_order()
     return results
+
+
+def prepare_cell(cell: Cell) -> None:
+    """Import and compile what the learner of a cell needs, which may take longer than learning: no time of its own."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"imitation\.")
+        if ":" not in cell.learner.name:
+            _rehearse(cell.learner.name)
 
 
 def run_cell(cell: Cell) -> tuple[dict[str, Any], Policy]:
@@ -87,8 +95,6 @@ def run_cell(cell: Cell) -> tuple[dict[str, Any], Policy]:
 
 
 def _run_cell(cell: Cell) -> tuple[dict[str, Any], Policy]:
-    if ":" not in cell.learner.name:
-        _rehearse(cell.learner.name)
     task = cell_task(cell)
     learner = make_learner(cell.learner.name, **cell.learner.settings).quiet()
     learned = learn(task, learner, rng=cell.learner_stream(), budget=cell.learner.budget)
