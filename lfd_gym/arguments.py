@@ -1,8 +1,9 @@
 """Arguments of what is public, looked at on the way in: what the annotations say is checked, and refused by name.
 
 An annotation says what an argument may be, for readers and for mypy; `checked` makes it hold for callers whom no type
-checker watches. It looks at kinds, not at shapes, ranges or NaN, which the functions themselves know, and it changes
-nothing. What an annotation leaves open (``Any``, protocols that cannot be asked) is not looked at.
+checker watches. It looks at kinds, not at shapes, ranges or NaN, which the functions themselves know. What an
+annotation leaves open (``Any``, protocols that cannot be asked) is not looked at. One thing is changed: numbers of
+NumPy's come in as Python's, which never wrap around (−x of an unsigned x would be a large positive number).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
 from functools import cache, wraps
+from itertools import zip_longest
 from numbers import Integral, Real
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -40,36 +42,39 @@ def checked(function: _F) -> _F:
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         rules = _rules(function)
-        for name, value in zip(names, args, strict=False):
-            if name in rules:
-                check_kind(name, value, rules[name])
-        for name, value in kwargs.items():
-            if name in rules:
-                check_kind(name, value, rules[name])
-        return function(*args, **kwargs)
+        passed = [
+            _taken(name, value, rules) if name in rules else value
+            for name, value in zip_longest(names[: len(args)], args)
+        ]
+        named = {name: _taken(name, value, rules) if name in rules else value for name, value in kwargs.items()}
+        return function(*passed, **named)
 
     return cast(_F, call)
 
 
 def check_fields(instance: Any) -> None:
     """Refuse fields of a dataclass that are not what their annotations say, by their names."""
-    rules = _rules(type(instance))
+    owner: Any = type(instance)
+    rules = _rules(owner)
     for part in fields(instance):
         value = getattr(instance, part.name)
         if part.name in rules and value is not part.default:
-            check_kind(part.name, value, rules[part.name])
+            taken = _taken(part.name, value, rules)
+            if taken is not value:
+                object.__setattr__(instance, part.name, taken)
 
 
-def check_kind(name: str, value: Any, rule: Rule) -> None:
-    """Refuse ``value`` if ``rule`` says that something else should be there."""
-    wanted = rule(value)
-    if wanted:
-        arrays = {_ARRAY: "biuf", _INTEGERS: "iu"}
-        # An array of texts is an array all the same: what is wrong is the value.
-        error = ValueError if (wanted in arrays and isinstance(value, _VALUES)) or "one of" in wanted else TypeError
-        raise error(
-            f"{name} must be {wanted}, {_why_no_array(value, arrays[wanted]) if wanted in arrays else f'got {_shown(value)}'}"
-        )
+def _taken(name: str, value: Any, rules: Mapping[str, Rule]) -> Any:
+    """Return ``value``, a number of NumPy's as one of Python's, or refuse what its rule does not allow."""
+    wanted = rules[name](value)
+    if not wanted:
+        return value.item() if isinstance(value, np.generic) else value
+    kinds = {_ARRAY: "biuf", _INTEGERS: "iu"}.get(wanted)
+    found = f"got {_shown(value)}" if kinds is None else _why_no_array(value, kinds)
+    # An array of texts is an array all the same, and 0.5 a number: what is wrong is the value.
+    is_value = isinstance(value, Real if kinds is None and "an integer" in wanted else _VALUES if kinds else ())
+    error = ValueError if is_value or "one of" in wanted else TypeError
+    raise error(f"{name} must be {wanted}, {found}")
 
 
 @cache
@@ -197,11 +202,11 @@ def _shallow(value: Any) -> Any:
 
 
 def _integer(value: Any) -> str:
-    return "" if isinstance(value, Integral) and not isinstance(value, bool) else "an integer"
+    return "an integer" if isinstance(value, bool) or not isinstance(value, Integral) else ""
 
 
 def _number(value: Any) -> str:
-    if not isinstance(value, Real) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Real):
         return "a number"
     try:
         float(value)

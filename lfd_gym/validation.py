@@ -99,7 +99,7 @@ def discount_factor(name: str, value: Any) -> float:
 
 def count(name: str, value: Any, at_least: int = 1) -> int:
     """Return ``value`` as an integer of at least ``at_least``, or say what is wrong with it."""
-    if not isinstance(value, Integral) or isinstance(value, bool):
+    if isinstance(value, bool) or not isinstance(value, Integral):
         raise TypeError(f"{name} must be an integer, got {value!r:.80}")
     if value < at_least:
         raise ValueError(f"{name} must be at least {at_least}, got {value}")

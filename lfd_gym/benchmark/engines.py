@@ -125,9 +125,7 @@ def _run_pool(work: _Work, items: dict[int, Item], n_workers: int) -> Iterator[t
         pool = ProcessPoolExecutor(max_workers=n_workers, env=SINGLE_THREADED)
         completed = False
         try:
-            indices = {
-                pool.submit(_noted, work, item, notes / str(i), os.getpid()): i for i, item in items.items()
-            }
+            indices = {pool.submit(_noted, work, item, notes / str(i), os.getpid()): i for i, item in items.items()}
             for future in cf.as_completed(indices):
                 if future.exception() is not None:
                     break

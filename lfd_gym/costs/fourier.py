@@ -244,6 +244,8 @@ class FourierCosts(Costs):
             over = over | hidden_rows(seen)
         if not over.any():
             return self._features(self.coding(seen, done))
+        if done is not None and len(done) != len(seen):
+            raise ValueError(f"actions must be as many as observations, {len(seen)}, got {len(done)}")
         rows = np.zeros((len(seen), self.n_costs))
         rows[~over] = self._features(self.coding(seen[~over], None if done is None else done[~over]))
         return rows

@@ -70,7 +70,7 @@ def collect(
     >>> lfd.collect(lfd.TabularModel.of(mdp), expert, 10, 200, np.random.default_rng(0))
     Demonstrations(10 trajectories, 2000 transitions, Discrete(16) -> Discrete(4))
     """
-    for name, value in (("n_trajectories", n_trajectories), ("horizon", horizon)):
+    for name, value in (("n_trajectories", n_trajectories), ("horizon", horizon), ("n_envs", n_envs)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     check_generator("rng", rng)

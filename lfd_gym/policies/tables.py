@@ -57,6 +57,8 @@ class TablePolicy(FinitePolicy):
                 f"observations must be a batch of states, got shape {observations.shape} of {observations.dtype}"
             )
         if observations.ndim == 2:
+            if observations.shape[1] != len(self.table):
+                raise ValueError(f"observations must be one-hot of {len(self.table)}, got shape {observations.shape}")
             hot = observations == 1
             wrong = (hot.sum(axis=1) != 1) | ((observations != 0).sum(axis=1) != 1)
             if wrong.any():

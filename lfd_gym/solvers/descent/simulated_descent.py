@@ -64,7 +64,9 @@ class SimulatedDescent:
         before = self._rng.bit_generator.state
         try:
             self._round()
-        except BaseException:  # a round is done or not begun: what a simulator breaks can be continued from a checkpoint
+        except (
+            BaseException
+        ):  # a round is done or not begun: what a simulator breaks can be continued from a checkpoint
             self._rng.bit_generator.state = before
             raise
 
