@@ -71,8 +71,8 @@ def _taken(name: str, value: Any, rules: Mapping[str, Rule]) -> Any:
         return value.item() if isinstance(value, np.generic) else value
     kinds = {_ARRAY: "biuf", _INTEGERS: "iu"}.get(wanted)
     found = f"got {_shown(value)}" if kinds is None else _why_no_array(value, kinds)
-    # An array of texts is an array all the same, and 0.5 a number: what is wrong is the value.
-    is_value = isinstance(value, Real if kinds is None and "an integer" in wanted else _VALUES if kinds else ())
+    # An array of texts is an array all the same: what is wrong is the value.
+    is_value = kinds is not None and isinstance(value, _VALUES)
     error = ValueError if is_value or "one of" in wanted else TypeError
     raise error(f"{name} must be {wanted}, {found}")
 

@@ -115,6 +115,15 @@ def replacing_folder(target: str | Path, overwrite: bool = False) -> Iterator[Pa
         shutil.rmtree(holder, ignore_errors=True)
 
 
+def check_writable(target: str | Path) -> None:
+    """Refuse a place where nothing can be written beside ``target``, by trying."""
+    path = Path(target)
+    try:
+        Path(tempfile.mkdtemp(prefix=_prefix(path), suffix=_SUFFIX, dir=path.parent)).rmdir()
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from error
+
+
 def append_line(path: str | Path, line: str) -> None:
     """Append a line to a file, all of it or nothing, and flush it to disk."""
     content = line.encode() + b"\n"

@@ -1,6 +1,6 @@
 """The warning category of the package, and checks that turn bad input into errors naming the argument."""
 
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -89,9 +89,19 @@ def check_delta(delta: float) -> None:
         raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
 
 
+def number(name: str, value: Any) -> float:
+    """Return ``value`` as a float, or say that it is no number."""
+    if isinstance(value, bool) or not isinstance(value, Real | np.ndarray) or np.ndim(value) > 0:
+        raise TypeError(f"{name} must be a number, got {value!r:.80}")
+    try:
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"{name} must be a number that fits a float, got {value!r:.80}") from None
+
+
 def discount_factor(name: str, value: Any) -> float:
     """Return ``value`` as a discount strictly between 0 and 1."""
-    discount = float(value)
+    discount = number(name, value)
     if not 0 < discount < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
     return discount

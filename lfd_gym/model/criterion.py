@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.arguments import check_fields, checked
-from lfd_gym.validation import FloatArray, count, discount_factor
+from lfd_gym.arguments import checked
+from lfd_gym.validation import FloatArray, count, discount_factor, number
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,6 @@ class Criterion:
     horizon: int | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
         if self.horizon is None:
             object.__setattr__(self, "discount", discount_factor("discount", self.discount))
             return
@@ -52,7 +51,7 @@ class Criterion:
             raise ValueError(f"horizon must be a whole number of steps or None, got {self.horizon!r}")
         if self.horizon < 1:
             raise ValueError(f"horizon must be at least 1, got {self.horizon}")
-        if not 0 < self.discount <= 1:
+        if not 0 < number("discount", self.discount) <= 1:
             raise ValueError(f"discount must lie in (0, 1] with a horizon, got {self.discount}")
         object.__setattr__(self, "discount", float(self.discount))
 

@@ -1,11 +1,13 @@
 """Right calls of everything that is public, to be made wrong: each a function and arguments that it takes.
 
-A call that needs a file, a policy that learns or minutes is not here; files have a campaign of their own.
+Reading a file is a call with the content as its argument. What trains networks or takes minutes is not here.
 """
 
+import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -14,6 +16,9 @@ import numpy as np
 import lfd_gym as lfd
 from lfd_gym import envs, features, testing
 from lfd_gym.baselines import make_learner
+from lfd_gym.benchmark.results import ResultsFolder
+from lfd_gym.benchmark.spec import BenchmarkSpec
+from lfd_gym.training.run_folder import read_config
 
 #: Arguments that say how much is to be done: what is large is honest work there.
 AMOUNTS = {
@@ -91,6 +96,50 @@ def _things() -> dict[str, Any]:
         "provenance": demos.provenance,
         "learner": make_learner("tabular_bc"),
     }
+
+
+SPEC = """{"environments": [{"label": "grid", "env_id": "lfd_gym/StochasticGridworld-v0", "discount": 0.9,
+"horizon": 20, "kwargs": {"size": 3}}], "learners": [{"name": "tabular_bc"}], "n_demonstrations": [2], "seeds": [0]}"""
+ROW = b'{"cell": "grid/tabular_bc/m=2/seed=0", "status": "ok", "evaluation": {"expected_costs": [0.5]}}\n'
+
+
+def files(t: dict[str, Any]) -> dict[str, tuple[Callable[..., Any], bytes]]:
+    """For the name of a file of each format: a function that reads it from its bytes, and the bytes of a right one."""
+    folder = Path(tempfile.mkdtemp(prefix="lfd-gym-fuzz-"))
+    problem = t["problem"]
+
+    def solve(path):
+        rng = np.random.default_rng(0)
+        return lfd.solve_mirror_descent(problem, t["model"], 300, rng, checkpoint=path, progress=False)
+
+    def rows(path):
+        (path.parent / "spec.json").write_text(SPEC)
+        return ResultsFolder.open(path.parent).rows()
+
+    def reading(load):
+        def read(**content):
+            ((name, data),) = content.items()
+            path = folder / name
+            path.write_bytes(data)
+            return load(path)
+
+        return read
+
+    t["demos"].save(folder / "demonstrations.npz")
+    lfd.save_policy(t["mixture"], folder / "policy.npz")
+    solve(folder / "checkpoint.npz")
+    (folder / "spec.json").write_text(SPEC)
+    (folder / "results.jsonl").write_bytes(ROW)
+    (folder / "config.json").write_text('{"env": "CartPole-v1", "discount": 0.9, "env_kwargs": ["size=3"]}')
+    readers = {
+        "demonstrations.npz": lfd.Demonstrations.load,
+        "policy.npz": lfd.load_policy,
+        "checkpoint.npz": solve,
+        "spec.json": BenchmarkSpec.from_file,
+        "results.jsonl": rows,
+        "config.json": lambda path: read_config(path.parent),
+    }
+    return {name: (reading(load), (folder / name).read_bytes()) for name, load in readers.items()}
 
 
 def calls_and_objects() -> tuple[list[Call], list[Any]]:
@@ -573,6 +622,7 @@ def calls_and_objects() -> tuple[list[Call], list[Any]]:
             {"model": model, "mdp": mdp, "seed": 0, "n_draws": 2000},
         ),
     }
+    given |= {f"reading {name}": (read, {name: content}) for name, (read, content) in files(t).items()}
     for name in ("simplex", "ball", "box"):
         weights = t[name]
         if name != "simplex":

@@ -61,8 +61,29 @@ def wrong_value(right, pool, rng, amount):
     return value
 
 
+def changed_bytes(content, rng):
+    """The same file after an accident: bits flipped, cut, with a part overwritten, repeated or left out."""
+    data = bytearray(content)
+    where, length = int(rng.integers(len(data))), int(rng.integers(1, 64))
+    kind = rng.integers(6)
+    if kind <= 1:
+        for _ in range(int(rng.integers(1, 4))):
+            data[rng.integers(len(data))] ^= 1 << rng.integers(8)
+    elif kind == 2:
+        del data[where:]
+    elif kind == 3:
+        data[where : where + length] = bytes(len(data[where : where + length]))
+    elif kind == 4:
+        data[where:where] = data[where : where + length]
+    else:
+        del data[where : where + length]
+    return bytes(data)
+
+
 def _any_value(right, pool, rng):
     kind = rng.random()
+    if isinstance(right, bytes):
+        return changed_bytes(right, rng)
     if isinstance(right, np.ndarray) and kind < 0.5:
         return changed_array(right, rng)
     if isinstance(right, sp.sparray) and kind < 0.5:
