@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated, Any, Protocol, cast
 
@@ -116,6 +117,9 @@ AnyCommand = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run the chosen command; a reader who has gone away ends it quietly."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that does not know γ must not end a run that is done
+            stream.reconfigure(errors="replace")
     try:
         try:
             return _main(arguments)

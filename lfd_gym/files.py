@@ -241,7 +241,7 @@ def _remove_leftovers(path: Path) -> None:
         if found is None or _is_alive(int(found[1])):
             continue
         if leftover.is_dir():
-            if not (leftover / "old").exists():  # else it holds the only copy of what was there before
+            if path.exists() or not (leftover / "old").exists():  # else that is the only copy of what was there
                 shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)

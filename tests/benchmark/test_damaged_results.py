@@ -61,7 +61,9 @@ def test_labels_are_text_everywhere(finished):
     assert f"#env-{LABEL}" in page.links
 
 
-@pytest.mark.parametrize("line", ['{"cell": "a", "sta{"cell": 3}', "[]", '{"cell": 1, "status": "ok"}', "\x00", b'{"cell": "\xe5"}'])
+@pytest.mark.parametrize(
+    "line", ['{"cell": "a", "sta{"cell": 3}', "[]", '{"cell": 1, "status": "ok"}', "\x00", b'{"cell": "\xe5"}']
+)
 def test_torn_rows_are_named_and_can_be_dropped(finished, tmp_path, capsys, line):
     folder = tmp_path / "run"
     folder.mkdir()

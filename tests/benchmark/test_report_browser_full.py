@@ -43,7 +43,12 @@ def browser(tmp_path_factory):
 
 
 #: Labels that would end the page, run a script or load a picture if they were not text.
-STRANGE = ("<plaintext>", "<script>document.title='run'</script>", '"><img&src=x&onerror=document.title=1>', "a'b&amp;c")
+STRANGE = (
+    "<plaintext>",
+    "<script>document.title='run'</script>",
+    '"><img&src=x&onerror=document.title=1>',
+    "a'b&amp;c",
+)
 
 
 def test_labels_are_shown_as_they_are(tmp_path, browser):

@@ -1,5 +1,6 @@
 """The command line, called as a user does."""
 
+import os
 import subprocess
 import sys
 
@@ -65,3 +66,10 @@ def test_help_names_every_command():
             "report",
         )
     )
+
+
+def test_a_terminal_that_does_not_know_greek_gets_question_marks():
+    code = "import sys; from lfd_gym import cli; cli._main = lambda words: print(chr(0x3B3), chr(0x2264), 1) or 0; sys.exit(cli.main([]))"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=100)
+    assert (done.returncode, done.stdout) == (0, "? ? 1\n"), done.stderr[-500:]
