@@ -154,6 +154,8 @@ class Task:
                 "env must be a Gymnasium environment, as gymnasium.make makes from a name, a vector environment of "
                 f"Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got {self.env!r}"
             )
+        if isinstance(self.expert, float | np.ndarray) and not (np.asarray(self.expert) == self.expert).all():
+            raise ValueError("expert must be a policy, got an array with NaN")
         if self.env is None and self.demonstrations is None:
             raise ValueError("demonstrations must be given where there is no env")
         if self.demonstrations is not None:

@@ -77,6 +77,7 @@ def collect(
     acting = as_policy(policy, deterministic=deterministic)
     is_model = getattr(source, "unwrapped", source) is source and isinstance(source, GenerativeModel)
     if is_environment(source) and not is_model:
+        single_spaces(source)  # or it says what is wrong with them
         recorder = TrajectoryRecorder(n_trajectories)
         read = state_reader(source) if isinstance(source, gym.Env) and n_envs in (None, 1) else None
         states: list[NDArray[Any]] = []

@@ -24,6 +24,7 @@ from lfd_gym.policies.tiles import TileGrid, TilePolicy
 from lfd_gym.validation import (
     FloatArray,
     IntArray,
+    batch_of_numbers,
     check_type,
     checked_sparse,
     count,
@@ -195,6 +196,9 @@ class EmpiricalOccupancyFeatures(OccupancyFeatures):
             raise ValueError(f"actions must hold batches of the same sizes as states, {sizes}")
         self.states = np.concatenate([np.asarray(batch) for batch in states])
         self.actions = np.concatenate([np.asarray(batch) for batch in actions])
+        for name, pairs in (("states", self.states), ("actions", self.actions)):
+            if batch_of_numbers(name, pairs).dtype.kind == "f" and np.isnan(pairs).any():
+                raise ValueError(f"{name} must be finite, got nan")
         self.n_features = len(sizes)
         masses = [_column_weights(i, size, weights) for i, size in enumerate(sizes)]
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])

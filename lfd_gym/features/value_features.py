@@ -171,6 +171,8 @@ class TabularValueFeatures(FiniteValueFeatures):
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return one-hot rows, dense."""
         states = indices_below("observations", observations, self.n_states)
+        if states.ndim != 1:
+            raise ValueError(f"observations must be a batch of states, got shape {states.shape}")
         rows = np.zeros((states.size, self.n_states))
         rows[np.arange(states.size), states] = 1.0
         return rows
