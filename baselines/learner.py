@@ -130,6 +130,8 @@ _LEARNERS: dict[str, str | Callable[..., Learner]] = {
     "expert": "reference_policies:Expert",
     "gail": "adversarial:Gail",
     "grid": "grid:GridApprentice",
+    "iq_learn": "iq_learn:IqLearn",
+    "iq_learn_offline": "iq_learn:IqLearnOffline",
     "lpal": "exact:Lpal",
     "mce_irl": "mce_irl:MceIrl",
     "mirror_descent": "saddle_point:MirrorDescent",
@@ -138,6 +140,7 @@ _LEARNERS: dict[str, str | Callable[..., Learner]] = {
     "primal_dual_hybrid": "saddle_point:PrimalDualHybrid",
     "primal_dual_rl": "primal_dual_rl:PrimalDualRl",
     "random": "reference_policies:Random",
+    "sqil": "sqil:Sqil",
     "tabular_bc": "counting:TabularBC",
 }
 

@@ -3,8 +3,7 @@
 Environments are wrapped so that nothing but their episodes is known. Experts are those of ``experts.py``: the heuristic
 for the lander, networks elsewhere. Scores are 0 for the random policy and 1 for the expert, by the returns of whole
 episodes; policies take their best actions. Nothing is given but the environment, the demonstrations and the discount,
-0.99, and all settings are the default ones. ``--every 20`` shows every 20th pair only, which then stands for those that
-follow it.
+0.99, and all settings are the default ones. ``--every 20`` shows every 20th transition only.
 
 Settings were chosen with seeds 0 to 2; the default seeds are others. Each finished cell is a line of the file of
 results, and a cell that is there is not run again: results of other code or budgets belong into another file.
@@ -29,10 +28,11 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import tyro
-from continuous import print_table, processor_time, subsampled
+from continuous import print_table, processor_time
 from experts import Kind, ReferenceReturns, episode_returns, has_expert, installed_id, load_expert
 
 import lfd_gym as lfd
+from lfd_gym.demonstrations.demonstrations import Episode
 from lfd_gym.policies.tables import UniformPolicy
 
 Record = dict[str, Any]
@@ -40,7 +40,7 @@ Record = dict[str, Any]
 DISCOUNT = 0.99
 #: Of the episodes that are scored: nothing else begins as they do.
 TEST_SEED = 20_000
-#: Task → demonstrations, and which of their pairs are shown, if nothing else is asked for.
+#: Task → demonstrations, and which of their transitions are shown, if nothing else is asked for.
 TASKS = {
     "Pendulum-v1": (1, 1),
     "InvertedDoublePendulum-v5": (1, 1),
@@ -58,7 +58,7 @@ class Options:
     demonstrations: tuple[int, ...] = ()
     """How many trajectories are given; by default 5 of the lander, 1 elsewhere."""
     every: int | None = None
-    """Every so many pairs one is shown; by default 20 of CartPole, all elsewhere."""
+    """Every so many transitions one is shown; by default 20 of CartPole, all elsewhere."""
     learners: tuple[str, ...] = ("primal_dual_rl", "bc")
     """Whose policies are scored."""
     seeds: tuple[int, ...] = (100, 101, 102)
@@ -109,6 +109,17 @@ class Opaque(gym.Wrapper, gym.utils.RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
 
 
+def fragments(demos: lfd.Demonstrations, every: int, rng: np.random.Generator) -> lfd.Demonstrations:
+    """Show every so many transitions one, from a random one of the first on; each is a fragment of its own."""
+    pieces = []
+    for episode in demos:
+        actions = np.asarray(episode.actions)
+        for t in range(int(rng.integers(min(every, len(actions)))), len(actions), every):
+            ended = episode.terminated and t == len(actions) - 1
+            pieces.append(Episode(episode.observations[t : t + 2], actions[t : t + 1], None, ended, truncated=False))
+    return lfd.Demonstrations.from_episodes(pieces, demos.observation_space, demos.action_space)
+
+
 def kind_of(task: str) -> Kind:
     return "sb3" if has_expert(task, "sb3") else "rule"
 
@@ -126,7 +137,7 @@ def measured(cell: Cell, options: Options) -> Record:
     env = Opaque(gym.make(installed_id(cell.task)))
     demos = lfd.collect(env, load_expert(cell.task, kind_of(cell.task)), cell.m, rng=np.random.default_rng(cell.seed))
     if cell.every > 1:
-        demos = subsampled(demos, cell.every)
+        demos = fragments(demos, cell.every, np.random.default_rng([cell.seed, 1]))
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", lfd.LfdGymWarning)
         begun = processor_time()
@@ -217,9 +228,9 @@ def updates_per_second(n_updates: int = 400) -> dict[str, float]:
     demos = lfd.collect(env, load_expert("Pendulum-v1", "rule"), 1, rng=np.random.default_rng(0))
     task = lfd.Task(env, demos, discount=DISCOUNT)
     game = Game(task)
-    envs = CostVecEnv(training_envs(task, 4, np.random.default_rng(0)), game, None, alternate=True)
+    envs = CostVecEnv(training_envs(task, 4), task, game, None, alternate=True)
     seen, done = (torch.as_tensor(np.array(part)) for part in (demos.acted_on, demos.actions))
-    steps = DemonstratedSteps(seen, done / 2, seen, torch.zeros(len(seen), 1), game.rows)
+    steps = DemonstratedSteps(seen, done / 2, seen, torch.zeros(len(seen), 1))
     settings: dict[str, Any] = {"learning_starts": 900, "batch_size": 128, "device": "cpu", "gradient_steps": 1}
     ours = CloningActorCritic(
         envs, steps, [128, 128], 0, learning_rate=5e-4, train_freq=1, buffer_size=1000, **settings

@@ -55,7 +55,7 @@ def check_named_learner(where: str, name: Any, imported: Sequence[str] = ()) -> 
     if not isinstance(name, str):
         raise ValueError(f"{where} must name a learner by a text, got {name!r}")
     module, colon, _ = name.rpartition(":")
-    if colon and not _is_known(module, imported):
+    if colon and not _imports_nothing(module, imported):
         raise ValueError(f"{where} names a module to import, {name}; {_flag(module)}")
 
 
@@ -63,7 +63,7 @@ def _check_id(where: str, env_id: Any, imported: Sequence[str]) -> None:
     if not isinstance(env_id, str):
         raise ValueError(f"{where} must name an environment by a text, got {env_id!r}")
     module, colon, name = env_id.rpartition(":")
-    if colon and not _is_known(module, imported):
+    if colon and not _imports_nothing(module, imported):
         raise ValueError(f"{where} names a module to import, {env_id}; {_flag(module)}")
     if _MAKERS.match(name):
         raise ValueError(f"{where} names {env_id}, which makes whatever its arguments say; name it with --env")
@@ -77,13 +77,18 @@ def _check_id(where: str, env_id: Any, imported: Sequence[str]) -> None:
         )
     for entry in (spec.entry_point, getattr(spec, "vector_entry_point", None)):
         module = entry.partition(":")[0] if isinstance(entry, str) else ""
-        if module and module not in sys.modules and not _is_known(module, imported):
+        if module and not _imports_nothing(module, imported):
             raise ValueError(f"{where} names {env_id}, which imports {entry}; {_flag(module)}")
 
 
 def _is_known(module: str, imported: Sequence[str]) -> bool:
     """Whether a module is one of ours or Gymnasium's, or one the user named or a part of it."""
     return any(module == name or module.startswith(f"{name}.") for name in (*_KNOWN, *imported))
+
+
+def _imports_nothing(module: str, imported: Sequence[str]) -> bool:
+    """Whether to import a module is harmless: it is known, or it is there already."""
+    return module in sys.modules or _is_known(module, imported)
 
 
 def _flag(module: str) -> str:

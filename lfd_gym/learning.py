@@ -103,7 +103,7 @@ def best_learner(task: Task) -> tuple[str, str]:
         return "plug_in", "the simulator has finitely many states: the exact apprentice on an estimated model"
     if task.access == "simulator" and task.discount < 1 and not grid_task_problem(task):
         return "grid", "the simulator has a few state dimensions: the exact apprentice on a grid"
-    if task.access == "episodes" and is_installed() and not neural_task_problem(task):
+    if task.costs is not None and is_installed() and not neural_task_problem(task):
         return "primal_dual_rl", "the environment can be played in: the game with networks, which begins with cloning"
     return "bc", "there is no finite model with costs: behavioural cloning, which needs the demonstrations only"
 

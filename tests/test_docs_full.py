@@ -56,7 +56,7 @@ def test_specs_are_understood(tmp_path):
     assert specs
     for spec in specs:
         (tmp_path / "spec.toml").write_text(spec)
-        BenchmarkSpec.from_file(tmp_path / "spec.toml")
+        BenchmarkSpec.from_file(tmp_path / "spec.toml", imported=["my_module"])
 
 
 def test_pages_have_examples_and_commands():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
 import gymnasium as gym
 
@@ -18,20 +19,45 @@ def is_installed() -> bool:
     return all(find_spec(name) is not None for name in ("stable_baselines3", "torch"))
 
 
+def _holds_more_states(shown: gym.Space[Any], seen: gym.Space[Any]) -> bool:
+    """Whether the demonstrations are over the states that are seen and others, such as an absorbing one."""
+    if not (isinstance(shown, gym.spaces.Discrete) and isinstance(seen, gym.spaces.Discrete)):
+        return False
+    return bool(shown.n > seen.n)
+
+
 def neural_task_problem(task: Task) -> str:
-    """Return why a task cannot be learned by playing with networks, empty if it can."""
+    """Return why ``primal_dual_rl`` cannot learn a task, empty if it can."""
     if not is_environment(task.env):
         return f"it needs an environment that can be reset and stepped, not {type(task.env).__name__}"
     if task.costs is None:
         return "it has no costs: give Task(costs=...)"
-    seen = task.observation_space
-    if isinstance(seen, gym.spaces.Box) and len(seen.shape) == _IMAGE:
-        return f"its observations are images, {seen}: have a wrapper of the environment encode them as vectors"
-    if task.demonstrations.observation_space != seen:
-        shown = task.demonstrations.observation_space
-        return f"its demonstrations are over {shown}, but its environment shows {seen}"
-    if not task.demonstrations.n_transitions:
-        return "its demonstrations hold no step"
     if task.discount == 1:
         return "its discount is 1, and values are those of the discounted problem"
-    return ""
+    return _demonstrations_problem(task)
+
+
+def check_played_task(learner: str, task: Task) -> None:
+    """Refuse a task whose environment cannot be learned in with networks that act in numbers or integers."""
+    if not is_environment(task.env):
+        raise ValueError(f"{learner} needs an environment that can be reset and stepped, not {type(task.env).__name__}")
+    check_cloned_task(learner, task)
+
+
+def check_cloned_task(learner: str, task: Task) -> None:
+    """Refuse demonstrations that networks which act in numbers or integers cannot learn from."""
+    problem, actions = _demonstrations_problem(task), task.action_space
+    numbers = isinstance(actions, gym.spaces.Box) and actions.is_bounded()
+    if not problem and not (numbers or isinstance(actions, gym.spaces.Discrete)):
+        problem = f"its actions are {actions}, and it takes bounded Box and Discrete ones"
+    if problem:
+        raise ValueError(f"{learner} cannot learn this task: {problem}")
+
+
+def _demonstrations_problem(task: Task) -> str:
+    seen, shown = task.observation_space, task.demonstrations.observation_space
+    if isinstance(seen, gym.spaces.Box) and len(seen.shape) == _IMAGE:
+        return f"its observations are images, {seen}: have a wrapper of the environment encode them as vectors"
+    if shown != seen and not _holds_more_states(shown, seen):
+        return f"its demonstrations are over {shown}, but its environment shows {seen}"
+    return "" if task.demonstrations.n_transitions else "its demonstrations hold no step"

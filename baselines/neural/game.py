@@ -13,6 +13,7 @@ game-theoretic apprenticeship learning (both as in Ho, Gupta & Ermon 2016, if th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,10 @@ from lfd_gym.validation import FloatArray
 _MEMORY = 6000
 _NEWEST = 2
 _MOST_EPISODES = 50
+#: The policy player follows the costs at least so much, however little the episodes tell.
+_LEAST_TRUST = 0.1
+#: What changes.
+_STATE = ("weights", "distance", "trust", "within_chance", "n_steps", "_episodes", "_total", "_n_answers")
 
 
 class StepWeights:
@@ -73,6 +78,10 @@ class EpisodeSums:
         self.sums[who], self.lengths[who] = 0.0, 0
         return np.asarray(paid)
 
+    def forget(self) -> None:
+        """Begin all anew."""
+        self.sums[:], self.lengths[:] = 0.0, 0
+
 
 class Game:
     """The cost player, and what it knows of both sides.
@@ -85,6 +94,10 @@ class Game:
         (n_c,) w, what the policy player pays for now; single precision.
     distance
         Of the policy's latest episodes.
+    trust
+        How much of it is more than the chance of few episodes.
+    within_chance
+        Whether nothing is.
     """
 
     def __init__(self, task: Task) -> None:
@@ -95,7 +108,7 @@ class Game:
         self.expert: FloatArray = self.per_demonstration.mean(axis=0)
         self.weights: NDArray[np.float32] = self._answer(-self.expert)
         self.distance = float("nan")
-        self.trust = 1.0
+        self.trust, self.within_chance = 1.0, False
         self.n_steps = 0
         self._episodes: list[tuple[int, FloatArray]] = []
         self._total, self._n_answers = np.zeros_like(self.expert), 0
@@ -119,7 +132,8 @@ class Game:
         shares /= shares.sum()
         mean = shares @ paid
         self.distance = self.distance_of(mean)
-        self.trust = self._share_of_signal(paid, shares, mean)
+        signal = self._share_of_signal(paid, shares, mean)
+        self.trust, self.within_chance = max(signal, _LEAST_TRUST), signal <= 0.0
         self.weights = self._answer(mean - self.expert)
         self._total, self._n_answers = self._total + self.weights, self._n_answers + 1
 
@@ -127,13 +141,22 @@ class Game:
         return np.asarray(self.costs.weights.maximiser(difference), dtype=np.float32)
 
     def _share_of_signal(self, paid: FloatArray, shares: FloatArray, mean: FloatArray) -> float:
-        """Return how much of the squared difference is more than the chance of few episodes, at least a tenth."""
+        """Return how much of the squared difference is more than the chance of few episodes; it may be below zero."""
         n = 1 / float(shares @ shares)
         if n < 1.01:
             return 1.0
         spread = float(shares @ ((paid - mean) ** 2).sum(axis=1)) / (1 - 1 / n)
         chance = spread * (1 / len(self.per_demonstration) + 1 / n)
-        return float(np.clip(1 - chance / max(float(((mean - self.expert) ** 2).sum()), 1e-12), 0.1, 1.0))
+        return 1 - chance / max(float(((mean - self.expert) ** 2).sum()), 1e-12)
+
+    def state(self) -> dict[str, Any]:
+        """Return what is needed to go on."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        for name in _STATE:
+            setattr(self, name, state[name])
 
     @property
     def average_weights(self) -> FloatArray:

@@ -67,7 +67,8 @@ class Networks(BasePolicy):
     def __init__(
         self, observation_space: gym.Space[Any], action_space: gym.Space[Any], lr_schedule: Any, net_arch: list[int]
     ) -> None:
-        super().__init__(observation_space, action_space)
+        squashed = isinstance(action_space, gym.spaces.Box)  # networks act in [−1, 1]
+        super().__init__(observation_space, action_space, squash_output=squashed)
         self.net_arch = net_arch
         self.n_features = gym.spaces.flatdim(observation_space)
         self._build()
@@ -90,6 +91,10 @@ class Networks(BasePolicy):
     @abstractmethod
     def values_of(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return both critics' values of actions of the buffer, (2, n, 1)."""
+
+    @abstractmethod
+    def soft_values(self, critic: TwinCritic, observations: th.Tensor, temperature: float) -> th.Tensor:
+        """Return the values of acting softly by the smaller of a critic's two, (n, 1)."""
 
     @abstractmethod
     def improvement(self, observations: th.Tensor, temperature: float) -> tuple[th.Tensor, float, float]:
@@ -151,6 +156,16 @@ class BoxNetworks(Networks):
         drawn = self.action_of(self.actor, observations, greedy=False)
         return self.critic_target(th.cat([self.features(observations), drawn], 1)).amin(0)  # type: ignore[no-any-return]
 
+    def soft_values(self, critic: TwinCritic, observations: th.Tensor, temperature: float) -> th.Tensor:
+        """Return the value of one action drawn for each, less what it costs to have drawn it."""
+        with th.no_grad():
+            mean, log_std, _ = self.actor.get_action_dist_params(observations)
+            noise = th.randn_like(mean)
+            drawn = th.tanh(mean + log_std.exp() * noise)
+            log_density = _log_density(noise, log_std, drawn)
+        values: th.Tensor = critic(th.cat([self.features(observations), drawn], 1)).amin(0)
+        return values - temperature * log_density[:, None]
+
     def values_of(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return the critics' values."""
         return self.critic(th.cat([self.features(observations), actions], 1))  # type: ignore[no-any-return]
@@ -160,12 +175,12 @@ class BoxNetworks(Networks):
         mean, log_std, _ = self.actor.get_action_dist_params(observations)
         noise = th.randn_like(mean)
         action = th.tanh(mean + log_std.exp() * noise)
-        log_density = (-0.5 * noise**2 - log_std - th.log(1 - action**2 + 1e-6)).sum(1)
+        log_density = _log_density(noise, log_std, action)
         fixed = action.detach().requires_grad_()
         values = self.critic(th.cat([self.features(observations), fixed], 1)).amin(0).sum()
         (slope,) = th.autograd.grad(values, fixed)
         loss = (temperature * log_density - (slope * action).sum(1)).mean()
-        entropy = self.n_actions * 0.5 * math.log(2 * math.pi) - float(log_density.detach().mean())
+        entropy = -float(log_density.detach().mean())
         return loss, float(slope.abs().mean()), entropy
 
     def cloning_loss(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
@@ -182,6 +197,12 @@ class BoxNetworks(Networks):
     def least_entropy(self) -> float:
         """As SAC has it."""
         return -float(self.n_actions)
+
+
+def _log_density(noise: th.Tensor, log_std: th.Tensor, action: th.Tensor) -> th.Tensor:
+    """Return log π of tanh(mean + σ·noise)."""
+    each = -0.5 * noise**2 - log_std - 0.5 * math.log(2 * math.pi) - th.log(1 - action**2 + 1e-6)
+    return each.sum(1)
 
 
 class DiscreteNetworks(Networks):
@@ -220,6 +241,11 @@ class DiscreteNetworks(Networks):
         shares = self.logits(self.actor, observations).softmax(1)
         smaller: th.Tensor = self.critic_target(self.features(observations)).amin(0)
         return (shares * smaller).sum(1, keepdim=True)
+
+    def soft_values(self, critic: TwinCritic, observations: th.Tensor, temperature: float) -> th.Tensor:
+        """Return the soft maximum over all actions."""
+        values: th.Tensor = critic(self.features(observations)).amin(0)
+        return temperature * (values / temperature).logsumexp(1, keepdim=True)
 
     def values_of(self, observations: th.Tensor, actions: th.Tensor) -> th.Tensor:
         """Return the critics' values of the actions taken."""

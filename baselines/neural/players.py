@@ -85,7 +85,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
         self.n_critics_alone = int(_CRITICS_ALONE * total_updates)
         self.distance_of_cloning = float("nan")
         self.log_temperature = math.log(_FIRST_TEMPERATURE)
-        self._slope: float | None = None
+        self.slope: float | None = None
         self._setup_model()
 
     def _setup_model(self) -> None:
@@ -93,6 +93,9 @@ class CloningActorCritic(OffPolicyAlgorithm):
         rate = self.lr_schedule(1)
         self.actor_optimizer = th.optim.Adam(self.policy.actor.parameters(), rate, fused=True)
         self.critic_optimizer = th.optim.Adam(self.policy.critic.parameters(), rate, fused=True)
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        return ["policy", "actor_optimizer", "critic_optimizer"], []
 
     # -- cloning ------------------------------------------------------------------------------------------------------
 
@@ -103,7 +106,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
         self.policy.begin_cloning()
         optimizer = th.optim.Adam(self.policy.actor.parameters(), learning_rate, fused=True)
         for _ in range(n_steps):
-            _step(optimizer, self._cloning_loss(batch_size))
+            optimise(optimizer, self._cloning_loss(batch_size))
         self.policy.keep_cloned()
 
     def _cloning_loss(self, batch_size: int) -> th.Tensor:
@@ -156,7 +159,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
             with th.no_grad():
                 targets = batch.rewards + (1 - batch.dones) * self.gamma * networks.next_values(batch.next_observations)
             values = networks.values_of(batch.observations, batch.actions)
-            _step(self.critic_optimizer, 2 * ((values - targets) ** 2).mean())
+            optimise(self.critic_optimizer, 2 * ((values - targets) ** 2).mean())
             with th.no_grad():
                 for now, slow in zip(networks.critic.parameters(), networks.critic_target.parameters(), strict=True):
                     slow.lerp_(now, self.tau)
@@ -166,20 +169,21 @@ class CloningActorCritic(OffPolicyAlgorithm):
 
     def _improve(self, observations: th.Tensor) -> None:
         loss, slope, entropy = self.policy.improvement(observations, math.exp(self.log_temperature))
-        self._slope = slope if self._slope is None else 0.99 * self._slope + 0.01 * slope
-        loss = loss * (self.game.trust / max(self._slope, 1e-4))
+        self.slope = slope if self.slope is None else 0.99 * self.slope + 0.01 * slope
+        loss = loss * (self.game.trust / max(self.slope, 1e-4))
         weight = self.cloning_weight
         if weight:
             held = self._cloning_loss(len(observations))
             if self.stays_near:
                 held = held + self.policy.drift(observations)
             loss = loss + weight * held
-        _step(self.actor_optimizer, loss)
+        optimise(self.actor_optimizer, loss)
         rate = self.actor_optimizer.param_groups[0]["lr"]
         self.log_temperature += rate if entropy < self.policy.least_entropy else -rate
 
 
-def _step(optimizer: th.optim.Optimizer, loss: th.Tensor) -> None:
+def optimise(optimizer: th.optim.Optimizer, loss: th.Tensor) -> None:
+    """Take one step down the loss."""
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
@@ -193,6 +197,10 @@ class Measured(OffPolicyAlgorithm):
     def _setup_model(self) -> None:
         super()._setup_model()
         self.averaged = copy.deepcopy(self.policy)
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        networks, tensors = super()._get_torch_save_params()
+        return [*networks, "averaged"], tensors
 
     def _sample_action(self, learning_starts: int, action_noise: Any = None, n_envs: int = 1) -> Any:
         actions, kept = super()._sample_action(learning_starts, action_noise, n_envs)

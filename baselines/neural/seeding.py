@@ -23,12 +23,13 @@ class SeededTorch:
     def __init__(self, rng: np.random.Generator) -> None:
         self.seed = int(rng.integers(2**31))
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> int:
         self._state, self._threads = th.get_rng_state(), th.get_num_threads()
         self._numpy = np.random.get_state()  # noqa: NPY002 - Stable-Baselines3 draws from NumPy's global generator
         th.manual_seed(self.seed)
         np.random.seed(self.seed)  # noqa: NPY002
         th.set_num_threads(1)
+        return self.seed
 
     def __exit__(self, *exception: object) -> None:
         th.set_rng_state(self._state)

@@ -85,6 +85,8 @@ class Train:
         settings = parse_kwargs(self.settings)
         if settings and self.learner is None:
             raise ValueError("--settings are those of a learner: --learner must be given")
+        if self.learner is not None:
+            make_learner(self.learner, **settings)  # wrong settings are said before anything else is looked at
         task = make_task(env_id, self.env_kwargs, self.discount, self.cost_features, demonstrations)
         name, why = (self.learner, "") if self.learner is not None else best_learner(task)
         if name == "grid":  # a policy that looks ahead with the simulator could not be written

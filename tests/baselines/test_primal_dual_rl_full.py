@@ -1,5 +1,6 @@
 """The game with networks, on a slider that is learned in seconds."""
 
+import csv
 import json
 import subprocess
 import sys
@@ -13,6 +14,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv
 
 import lfd_gym as lfd
 from lfd_gym.baselines import make_learner
+from lfd_gym.baselines.neural import saving
+from lfd_gym.baselines.neural.game import Game
 from lfd_gym.learning import best_learner
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.testing import check_learner
@@ -83,12 +86,11 @@ def test_without_cloning_it_learns_from_what_was_seen_alone(algorithm):
 
 @pytest.mark.parametrize("weights", ["ball", "simplex"])
 def test_ppo_plays_feature_matching_over_the_ball_and_gtal_over_the_simplex(weights):
-    demos = make_task().demonstrations
-    costs = lfd.FourierCosts.from_demonstrations(demos, n_frequencies=16, weights=weights)
-    task = lfd.Task(gym.make(ID), demos, discount=0.9, costs=costs)
-    result = learn(task, small(algorithm="ppo", cloning_steps=0), budget=6000)
+    costs = lfd.FunctionCosts(lambda seen, done: np.column_stack([np.abs(seen) / 3, np.abs(done)]), 2, weights=weights)
+    task = make_task(costs=costs)
+    result = learn(task, small(algorithm="ppo", cloning_steps=0), budget=8000)
     assert result.facts["snapshot"] > 0
-    assert result.facts["distance"] < 0.7 * result.facts["distance_of_first"]
+    assert result.facts["distance"] < 0.5 * result.facts["distance_of_random"]
     task.costs.weights.check("cost_weights", result.cost_weights, costs.n_costs)
 
 
@@ -269,7 +271,7 @@ def test_a_budget_for_less_than_an_episode_is_refused():
 @ANY_LEVEL
 def test_observations_that_are_no_numbers_are_named():
     demos = make_task().demonstrations
-    env = gym.make(ID, breaks_after=300)
+    env = gym.make(ID, breaks_after=100)
     task = lfd.Task(env, demos, discount=0.9, allow_mismatch=True)
     with pytest.raises(ValueError, match=r"env must give finite observations, got \[nan\] after \d+ steps"):
         learn(task, small(cloning_steps=1))
@@ -291,3 +293,110 @@ def test_imitation_is_not_needed():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "primal_dual_rl"
+
+
+# -- checkpoints and logs ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def short_rounds(monkeypatch):
+    monkeypatch.setattr("lfd_gym.baselines.neural.match._ROUND", 160)
+
+
+class CutError(Exception):
+    """What ends a run from outside."""
+
+
+@ANY_LEVEL
+@pytest.mark.parametrize(
+    ("discrete", "algorithm"), [(False, "sac"), (True, "sac"), (False, sb3.SAC), (True, "dqn"), (False, "ppo")]
+)
+def test_a_run_that_was_cut_goes_on_to_the_same_bits(discrete, algorithm, tmp_path, monkeypatch, short_rounds):
+    def task():
+        return make_task(gym.make(ID, discrete=discrete))
+
+    settings = {"algorithm": algorithm, "cloning_steps": 20}
+    whole = learn(task(), small(**settings))
+    checkpoint = str(tmp_path / "run.npz")
+    write, written = saving.save, []
+
+    def write_twice(*arguments):
+        write(*arguments)
+        written.append(arguments)
+        if len(written) == 2:
+            raise CutError
+
+    monkeypatch.setattr(saving, "save", write_twice)
+    with pytest.raises(CutError):
+        learn(task(), small(checkpoint=checkpoint, **settings))
+    resumed = learn(task(), small(checkpoint=checkpoint, **settings))
+    assert len(written) > 3  # it went on, and did not begin anew
+    assert same_weights(whole, resumed)
+    np.testing.assert_array_equal(whole.cost_weights, resumed.cost_weights)
+    assert dict(whole.facts) == dict(resumed.facts)
+    again = learn(task(), small(checkpoint=checkpoint, **settings))  # there is nothing left to play
+    assert same_weights(whole, again)
+
+
+@ANY_LEVEL
+def test_a_checkpoint_is_for_the_same_call_only(tmp_path):
+    checkpoint = str(tmp_path / "run.npz")
+    learner = small(cloning_steps=20, checkpoint=checkpoint)
+    learn(make_task(), learner)
+    with pytest.raises(ValueError, match=r"is of another run: seed was \d+ and is \d+; use another file"):
+        learn(make_task(), learner, seed=1)
+    with pytest.raises(ValueError, match=r"is of another run: budget was 800 and is 900"):
+        learn(make_task(), learner, budget=900)
+    with pytest.raises(ValueError, match=r"is of another run: demonstrations was"):
+        learn(make_task(n_demonstrations=4), learner)
+    content = bytearray((tmp_path / "run.npz").read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "run.npz").write_bytes(content)
+    with pytest.raises(ValueError, match=r"run\.npz"):
+        learn(make_task(), learner)
+
+
+@ANY_LEVEL
+def test_a_run_that_breaks_keeps_its_checkpoint(tmp_path, short_rounds):
+    plain = make_task()
+    task = lfd.Task(gym.make(ID, breaks_after=300), plain.demonstrations, discount=0.9, allow_mismatch=True)
+    with pytest.raises(ValueError, match="finite"):
+        learn(task, small(cloning_steps=1, checkpoint=str(tmp_path / "run.npz")), budget=2000)
+    assert (tmp_path / "run.npz").exists()
+
+
+@ANY_LEVEL
+def test_progress_is_logged_for_other_tools(tmp_path):
+    learn(make_task(), small(cloning_steps=20, log=str(tmp_path)), budget=1200)
+    with open(tmp_path / "progress.csv") as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[-1]["time/total_timesteps"]) >= 1000
+    assert all(np.isfinite(float(row[name])) for row in rows for name in ("game/distance", "game/return"))
+    assert list(tmp_path.glob("events.out.tfevents*"))
+
+
+def test_chance_is_told_from_signal():
+    game = Game(make_task(n_demonstrations=5))
+    rng = np.random.default_rng(0)
+    mean, spread = game.expert, 0.1 * rng.normal(size=(5, game.expert.size))
+    game.per_demonstration = mean + spread - spread.mean(axis=0)
+
+    def after(shift):
+        game._episodes = []
+        for _ in range(20):
+            game.hear(mean + shift + 0.1 * rng.normal(size=mean.size))
+        game.move()
+        return game.within_chance
+
+    # Of the squared distance of two means, half the time more than expected is chance, and half the time less.
+    assert 5 < sum(after(0.0) for _ in range(40)) < 35
+    assert not any(after(0.2) for _ in range(40))
+
+
+@ANY_LEVEL
+def test_it_ends_when_the_distance_is_within_chance(monkeypatch):
+    monkeypatch.setattr(Game, "_share_of_signal", lambda *_: 0.0)
+    result = learn(make_task(), small(cloning_steps=20), budget=40_000)
+    assert result.facts["ended_within_chance"]
+    assert 10_000 <= result.facts["n_snapshots"] * 500 < 11_500
+    assert result.resources.env_steps < 20_000

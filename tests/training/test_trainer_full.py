@@ -202,7 +202,7 @@ def test_certificate_covers_the_true_distance(trained, world):
     by_model.train(progress_bar=False)
     sampled = by_model.certificate(delta=0.05, n_rollouts=2000)
     assert sampled.cost_distance_bound > certificate.cost_distance  # it also allows for what rollouts do not show
-    assert "2000 rollouts" in sampled.evidence
+    assert "2,000 rollouts" in sampled.evidence
 
 
 def test_it_logs_the_residual_on_the_way(world, tmp_path):
