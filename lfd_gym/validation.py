@@ -91,7 +91,7 @@ def check_delta(delta: float) -> None:
 
 def number(name: str, value: Any) -> float:
     """Return ``value`` as a float, or say that it is no number."""
-    if isinstance(value, bool) or not isinstance(value, Real | np.ndarray) or np.ndim(value) > 0:
+    if isinstance(value, bool) or not isinstance(value, Real | np.ndarray) or getattr(value, "ndim", 0) > 0:
         raise TypeError(f"{name} must be a number, got {value!r:.80}")
     try:
         return float(value)

@@ -40,8 +40,10 @@ def changed_array(array, rng):
         lambda a: a.ravel(), lambda a: np.concatenate([a, a]), lambda a: a.astype(object), lambda a: a.astype(complex),
         lambda a: a.astype(str), lambda a: a.astype(np.float32), lambda a: a.astype(np.uint64), lambda a: a * 1e308,
         lambda a: a.astype(np.int8), lambda a: a.tolist(), lambda a: a * 1e-320, lambda a: a[::-1], lambda a: a + 1,
-        lambda a: np.full_like(a, 0), lambda a: a.astype(bool), lambda a: a.astype(np.longdouble), lambda a: a[..., ::2],
-        lambda a: sp.coo_array(a), lambda a: a.astype(np.float16), lambda a: a.astype(">f8"), lambda a: np.asfortranarray(a),
+        lambda a: np.full_like(a, 0), lambda a: a.astype(bool), lambda a: a[..., ::2],
+        lambda a: a.astype(np.longdouble),
+        lambda a: sp.coo_array(a), lambda a: a.astype(np.float16), lambda a: a.astype(">f8"),
+        lambda a: np.asfortranarray(a),
     ]  # fmt: skip
     if rng.random() < 0.5 or array.size == 0:
         return changes[rng.integers(len(changes))](array)
@@ -54,7 +56,7 @@ def changed_array(array, rng):
 
 
 def wrong_value(right, pool, rng, amount):
-    """Draw a value to put in the place of ``right``: a change of it, a number, a stranger, or another object of ours."""
+    """Draw a value in the place of ``right``: a change of it, a number, a stranger, or another object of ours."""
     value = _any_value(right, pool, rng)
     if amount and isinstance(value, (int, float, np.number)) and value > MOST_WORK:
         return MOST_WORK

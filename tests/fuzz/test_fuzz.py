@@ -1,4 +1,4 @@
-"""The short form of the campaign of wrong calls: `make test-fuzz` is the long one, and docs/reliability.md its figures."""
+"""The short form of the campaign of wrong calls: `make test-fuzz` is the long one, docs/reliability.md its figures."""
 
 from collections import Counter
 
