@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from lfd_gym.arguments import checked
 from lfd_gym.validation import FloatArray, count, discount_factor, number
@@ -73,13 +72,12 @@ class Criterion:
         return np.asarray(weights if self.horizon is None else np.where(steps < self.horizon, weights, 0.0))
 
     @checked
-    def unseen(self, lengths: ArrayLike) -> Any:
+    def unseen(self, lengths: Any) -> Any:
         """Return how much of the weight comes after ``lengths`` steps."""
-        lengths = np.asarray(lengths)
-        if not (lengths >= 0).all():
-            raise ValueError(f"lengths must not be negative, got {lengths.min()}")
+        if not (np.asarray(lengths) >= 0).all():
+            raise ValueError(f"lengths must not be negative, got {lengths}")
         if self.horizon is None:
-            return self.discount**lengths
+            return self.discount ** (lengths if np.isscalar(lengths) else np.asarray(lengths))
         left = np.maximum(self.horizon - np.asarray(lengths), 0)
         if self.discount == 1:
             return left / self.horizon

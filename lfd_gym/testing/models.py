@@ -17,7 +17,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import chdtrc
 
-from lfd_gym.arguments import checked
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, IntArray, count
@@ -30,7 +29,6 @@ _DRAWS_PER_PAIR = 500
 _EXPECTED_COUNT = 5.0  # of a cell of the χ² statistic
 
 
-@checked
 def check_generative_model(
     model: GenerativeModel,
     *,

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.arguments import check_fields, checked
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import CostFunction, Costs, FunctionCosts, as_costs, model_costs
 from lfd_gym.costs.sets import Ball, Box, CostClass
 from lfd_gym.features.occupancy_features import FiniteOccupancyFeatures, OccupancyFeatures, TabularOccupancyFeatures
@@ -85,7 +85,6 @@ class SaddlePointProblem:
     mdp: FiniteMDP | None = None
 
     def __post_init__(self) -> None:
-        check_fields(self)
         if self.value_domain not in get_args(ValueDomain):
             raise ValueError(f"value_domain must be one of {get_args(ValueDomain)}, got {self.value_domain!r}")
         try:
@@ -189,7 +188,6 @@ class SaddlePointProblem:
         )
 
     @classmethod
-    @checked
     def from_simulator(
         cls,
         cost_features: Costs | ArrayLike | CostFunction,
