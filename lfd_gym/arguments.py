@@ -144,7 +144,8 @@ def _plain(kind: Any) -> Rule | None:
     if issubclass(kind, tuple):  # any sequence of as many items will do for a named tuple
         return _instance((tuple, list), f"{_article(kind.__name__)} or a tuple")
     module = "numpy.random." if kind is np.random.Generator else ""
-    return _instance(kind, _article(module + kind.__name__))
+    #: A class may say in words how one is made.
+    return _instance(kind, getattr(kind, "how_made", _article(module + kind.__name__)))
 
 
 def _article(word: str) -> str:

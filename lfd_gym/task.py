@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 import numpy as np
@@ -125,6 +125,9 @@ class Task:
     >>> task.expected_costs(expert).exact
     True
     """
+
+    #: What is said where something else was passed for one.
+    how_made: ClassVar[str] = "a lfd_gym.Task(env, demonstrations, ...)"
 
     env: World
     demonstrations: Any = None
