@@ -77,7 +77,7 @@ class Criterion:
         if not (np.asarray(lengths) >= 0).all():
             raise ValueError(f"lengths must not be negative, got {lengths}")
         if self.horizon is None:
-            return self.discount ** (lengths if np.isscalar(lengths) else np.asarray(lengths))
+            return self.discount ** (np.asarray(lengths) if isinstance(lengths, (list, tuple)) else lengths)
         left = np.maximum(self.horizon - np.asarray(lengths), 0)
         if self.discount == 1:
             return left / self.horizon
