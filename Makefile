@@ -5,10 +5,12 @@ BIN := .venv/bin
 CORE := .venv-core/bin
 NEWEST := .venv-newest/bin
 DOCS := .venv-docs/bin
+LOWEST := .venv-lowest/bin
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: help demo test test-core test-newest test-slow test-mutation lint format bench docs pictures package clean
+.PHONY: help demo test test-core test-newest test-lowest test-slow test-fuzz test-mutation lint format bench docs pictures package \
+	clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,8 +29,15 @@ test-newest: .venv-newest/.installed  ## what needs extras on the newest Gymnasi
 		tests/policies/*_full.py tests/demonstrations/test_episodes_full.py tests/costs/test_recovered_full.py \
 		tests/baselines/test_learners_full.py tests/training/test_trainer_full.py $(PYTEST_ARGS)
 
+test-lowest: .venv-lowest/.installed  ## the core's tests, on the lowest versions that pyproject.toml declares
+	$(LOWEST)/python -m pytest -n 2 -m "not slow" --ignore-glob="*_full.py" $(PYTEST_ARGS)
+
 test-slow: .venv/.installed  ## the tests that take minutes
-	$(BIN)/python -m pytest -m slow $(PYTEST_ARGS)
+	$(BIN)/python -m pytest -m slow --timeout 3600 $(PYTEST_ARGS)
+
+FUZZ_ARGS ?= --calls 1000000
+test-fuzz: .venv/.installed  ## wrong calls and damaged files, a million of them; goes on where it was stopped
+	$(BIN)/python tests/fuzz/fuzz_campaign.py $(FUZZ_ARGS)
 
 MUTATED ?= lfd_gym/confidence.py:tests/test_confidence.py \
 	lfd_gym/demonstrations/estimation.py:tests/demonstrations/test_feature_expectations.py,tests/assessment/test_comparison.py \
@@ -65,7 +74,8 @@ package: .venv/.installed  ## build wheel and sdist, check them, and run the fir
 	scripts/check_package.sh
 
 clean:  ## remove the virtual environments and everything built
-	rm -rf .venv .venv-core .venv-newest .venv-docs build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-core .venv-newest .venv-lowest .venv-docs build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache \
+		.hypothesis
 
 # Reinstalls only when what is to be installed has changed. pip's build isolation takes setuptools from the registry.
 .venv/.installed: pyproject.toml constraints.txt
@@ -93,4 +103,14 @@ clean:  ## remove the virtual environments and everything built
 	$(NEWEST)/python -m pip install --quiet --editable ".[test,box2d,mujoco]" "gymnasium>=1.4" "stable-baselines3>=2.9" \
 		torch==2.13.0 datasets huggingface-sb3 jsonpickle seals tensorboard
 	$(NEWEST)/python -m pip install --quiet --no-deps imitation==1.0.1
+	@touch $@
+
+# What pyproject.toml declares, at its lowest; Python 3.11 is the oldest for which all of these have wheels.
+.venv-lowest/.installed: pyproject.toml
+	python3.11 -m venv .venv-lowest
+	$(LOWEST)/python -m pip install --quiet --upgrade pip
+	sed -n '/^dependencies = \[/,/^\]/p; /^test = /p' pyproject.toml | grep -oE '"[a-z0-9-]+>=[0-9.]+' | grep -v tomli \
+		| tr -d '"' | sed 's/>=/==/' > .venv-lowest/lowest.txt
+	$(LOWEST)/python -m pip install --quiet --requirement .venv-lowest/lowest.txt
+	$(LOWEST)/python -m pip install --quiet --no-deps --editable .
 	@touch $@

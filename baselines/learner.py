@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs
 from lfd_gym.costs.recovered import RecoveredCost
 from lfd_gym.policies.conversion import as_policy
@@ -149,6 +150,7 @@ def learner_names() -> list[str]:
     return sorted(_LEARNERS)
 
 
+@checked
 def make_learner(name: str, **settings: Any) -> Learner:
     """Return a learner by its name.
 
@@ -183,6 +185,7 @@ def make_learner(name: str, **settings: Any) -> Learner:
     return learner
 
 
+@checked
 def register_learner(name: str, factory: Callable[..., Learner]) -> None:
     """Add a learner under a new name, so that benchmarks and the command line find it."""
     if name in _LEARNERS:

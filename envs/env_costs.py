@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs, normalise_costs
 from lfd_gym.envs.gridworld import random_state_costs
 from lfd_gym.model.dynamics import FiniteDynamics
@@ -17,6 +18,7 @@ from lfd_gym.validation import FloatArray
 _N_DISTRACTORS = 4
 
 
+@checked
 def reward_cost(env: gym.Env[Any, Any]) -> FloatArray:
     """Return the (S·A,) expected cost of each pair, −E[reward], of a tabular environment.
 

@@ -11,12 +11,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from lfd_gym._jit import jit
+from lfd_gym.arguments import checked
 from lfd_gym.envs.tabular import TabularEnv, integer_at_least
 from lfd_gym.envs.vector import FiniteVectorEnv
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, IntArray
 
 
+@checked
 def garnet(n_states: int, n_actions: int, n_successors: int, discount: float, rng: np.random.Generator) -> FiniteMDP:
     """Draw a Garnet MDP with a uniform initial distribution.
 
@@ -56,6 +58,7 @@ class GarnetEnv(TabularEnv):
         Seed of the transitions and of the cost features.
     """
 
+    @checked
     def __init__(
         self,
         *,

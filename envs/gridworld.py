@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
+from lfd_gym.arguments import checked
 from lfd_gym.envs.rendering import Window, render_grid, render_text
 from lfd_gym.envs.tabular import FiniteEnv, integer_at_least
 from lfd_gym.envs.vector import FiniteVectorEnv
@@ -60,6 +61,7 @@ class StochasticGridworldEnv(FiniteEnv):
 
     metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array", "ansi"], "render_fps": 8}  # noqa: RUF012
 
+    @checked
     def __init__(
         self,
         *,
@@ -157,6 +159,7 @@ def random_state_costs(n_states: int, n_costs: int, rng: np.random.Generator) ->
     return costs
 
 
+@checked
 def gridworld_transitions(size: int, intended_probability: float = 0.7) -> sp.csr_array:
     """Return the (S·A, S) transitions of the n-by-n gridworld, without making an environment.
 

@@ -13,6 +13,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.envs.tabular import index_below, integer_at_least
 from lfd_gym.validation import FloatArray, finite_array, policy_array
 
@@ -29,6 +30,7 @@ _SMALLEST_ARROW = 10  # pixels; below this an arrow cannot be told from a dot
 _ARROWS = "↑↓←→"
 
 
+@checked
 def render_grid(
     cost: ArrayLike,
     size: int,

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import model_costs
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.mdp import FiniteMDP
@@ -141,6 +142,7 @@ class TabularEnv(FiniteEnv):
     (1, -0.5)
     """
 
+    @checked
     def __init__(
         self,
         transitions: sp.csr_array | ArrayLike,

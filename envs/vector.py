@@ -19,6 +19,7 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
+from lfd_gym.arguments import checked
 from lfd_gym.envs.tabular import FiniteEnv, integer_at_least, start_option
 from lfd_gym.model.generative_model import TabularModel, draw_alias
 from lfd_gym.validation import FloatArray, IntArray
@@ -58,6 +59,7 @@ class FiniteVectorEnv(gym.vector.VectorEnv):
     closed = False
     _spec: EnvSpec | None = None
 
+    @checked
     def __init__(self, env: FiniteEnv, num_envs: int = 1, max_episode_steps: int | None = None) -> None:
         if env.render_mode == "human":
             raise ValueError("render_mode='human' shows one environment: use gymnasium.make, or another render_mode")

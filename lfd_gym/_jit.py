@@ -44,7 +44,10 @@ def jit_melted(function: _F) -> _F:
 
 
 def _compile(function: _F, **options: Any) -> _F:
-    kernel = _with_source_stamps(numba.njit(cache=True, nogil=True, **options)(function))
+    try:
+        kernel = _with_source_stamps(numba.njit(cache=True, nogil=True, **options)(function))
+    except RuntimeError:  # neither the folder of the package nor the user's can be written to: compile every time
+        return cast(_F, _with_source_stamps(numba.njit(nogil=True, **options)(function)))
     # By itself, numba compiles anew when the file of a kernel changes, but not when the file of a kernel it calls does.
     # There is no public way to tell it; should the private one vanish, an uncached kernel is slower to start but right.
     cache_file: Any = getattr(getattr(kernel, "_cache", None), "_cache_file", None)

@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from io import TextIOWrapper
 from typing import Annotated, Any, Protocol, cast
 
 import gymnasium as gym
@@ -83,6 +84,9 @@ AnyCommand = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and run the chosen command; a reader who has gone away ends it quietly."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal that does not know γ must not end a run that is done
+            stream.reconfigure(errors="replace")
     silence = announce_compiling(lambda: print("compiling kernels, once", file=sys.stderr, flush=True))
     try:
         try:

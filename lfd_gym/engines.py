@@ -18,12 +18,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 Item = TypeVar("Item")
 
 #: Workers share the machine: one thread each.
 SINGLE_THREADED = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+#: Seconds that the preparation of an item may take, if its own limit is not larger.
+PREPARATION_LIMIT = 600.0
 #: How often a worker looks whether its parent is still there.
 _SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -44,13 +46,34 @@ class Outcome:
     error: str = ""
 
 
+#: Called with an item before its clock starts.
+Prepare: TypeAlias = Callable[[Any], None]
+
+
+def nothing(item: Any) -> None:
+    """Prepare nothing."""
+
+
+@dataclass(frozen=True)
+class _Work:
+    """What is done with every item."""
+
+    function: Callable[[Any], Any]
+    prepare: Prepare
+    time_limit: float
+
+
 class Engine(Protocol):
     """Something that runs items in parallel."""
 
     def run(
-        self, function: Callable[[Item], Any], items: Sequence[Item], time_limit: float
+        self, function: Callable[[Item], Any], items: Sequence[Item], time_limit: float, prepare: Prepare = nothing
     ) -> Iterator[tuple[Item, Outcome]]:
-        """Yield each item with its outcome, in the order in which they end."""
+        """Yield each item with its outcome, in the order in which they end.
+
+        ``prepare`` is called with an item before its clock starts: what it imports and compiles is no part of the
+        work. It has a limit of its own.
+        """
         ...
 
 
@@ -73,7 +96,7 @@ class ProcessEngine:
         self.n_workers = n_workers
 
     def run(
-        self, function: Callable[[Item], Any], items: Sequence[Item], time_limit: float
+        self, function: Callable[[Item], Any], items: Sequence[Item], time_limit: float, prepare: Prepare = nothing
     ) -> Iterator[tuple[Item, Outcome]]:
         """Yield each item with its outcome, in the order in which they end."""
         pending = dict(enumerate(items))
@@ -81,7 +104,8 @@ class ProcessEngine:
         while pending:
             batch = {index: pending[index] for index in (suspects[:1] or pending)}
             interrupted = []
-            for index, outcome in _run_pool(function, batch, 1 if suspects else self.n_workers, time_limit):
+            work = _Work(function, prepare, time_limit)
+            for index, outcome in _run_pool(work, batch, 1 if suspects else self.n_workers):
                 if outcome is None:
                     interrupted.append(index)
                 else:
@@ -92,9 +116,7 @@ class ProcessEngine:
             suspects = [index for index in (*suspects[1:], *interrupted) if index in pending]
 
 
-def _run_pool(
-    function: Callable[[Item], Any], items: dict[int, Item], n_workers: int, time_limit: float
-) -> Iterator[tuple[int, Outcome | None]]:
+def _run_pool(work: _Work, items: dict[int, Item], n_workers: int) -> Iterator[tuple[int, Outcome | None]]:
     """Run items in one pool until all are done or it breaks; None marks those under way when another worker died."""
     from joblib.externals.loky import ProcessPoolExecutor
 
@@ -103,10 +125,7 @@ def _run_pool(
         pool = ProcessPoolExecutor(max_workers=n_workers, env=SINGLE_THREADED)
         completed = False
         try:
-            indices = {
-                pool.submit(_noted, function, item, time_limit, notes / str(i), os.getpid()): i
-                for i, item in items.items()
-            }
+            indices = {pool.submit(_noted, work, item, notes / str(i), os.getpid()): i for i, item in items.items()}
             for future in cf.as_completed(indices):
                 if future.exception() is not None:
                     break
@@ -115,22 +134,25 @@ def _run_pool(
                 completed = True
         finally:
             pool.shutdown(wait=True, kill_workers=not completed)
-        under_way = {int(note.name): time.time() - float(note.read_text()) for note in notes.iterdir()}
-        too_long = {index for index, seconds in under_way.items() if seconds >= time_limit}
+        under_way = {int(note.name): float(note.read_text()) for note in notes.iterdir() if not note.suffix}
+        too_long = {index for index, deadline in under_way.items() if time.time() >= deadline}
         for index in under_way:
             if index in too_long:
-                yield index, Outcome(error=f"stopped after the time limit of {time_limit:g} s")
+                yield index, Outcome(error=f"stopped after the time limit of {work.time_limit:g} s")
             elif not too_long:
                 yield index, None
 
 
-def _noted(function: Callable[[Item], Any], item: Item, time_limit: float, note: Path, parent: int) -> Outcome:
-    """Run an item in a worker, with a note of when it began for as long as it lasts."""
+def _noted(work: _Work, item: Any, note: Path, parent: int) -> Outcome:
+    """Run an item in a worker, with a note of when it has to end for as long as it lasts."""
     _end_with(parent)
-    beginning = note.with_suffix(".new")
-    beginning.write_text(str(time.time()))
-    beginning.rename(note)
-    outcome = _timed(function, item, time_limit)
+
+    def start_clock(seconds: float) -> None:
+        new = note.with_suffix(".new")
+        new.write_text(str(time.time() + seconds))
+        new.rename(note)
+
+    outcome = _timed(work, item, start_clock)
     note.unlink()
     return outcome
 
@@ -163,7 +185,7 @@ class RayEngine:
         self.n_workers = n_workers
 
     def run(
-        self, function: Callable[[Item], Any], items: Sequence[Item], time_limit: float
+        self, function: Callable[[Item], Any], items: Sequence[Item], time_limit: float, prepare: Prepare = nothing
     ) -> Iterator[tuple[Item, Outcome]]:
         """Yield each item with its outcome, in the order in which they end."""
         try:
@@ -181,7 +203,8 @@ class RayEngine:
         )
         try:
             task = ray.remote(num_cpus=1, max_retries=0)(_timed)
-            references = {task.remote(function, item, time_limit): item for item in items}
+            work = _Work(function, prepare, time_limit)
+            references = {task.remote(work, item): item for item in items}
             waiting = list(references)
             while waiting:
                 done, waiting = ray.wait(waiting, num_returns=1)
@@ -195,15 +218,18 @@ class RayEngine:
             ray.shutdown()
 
 
-def _timed(function: Callable[[Item], Any], item: Item, time_limit: float) -> Outcome:
-    """Call ``function`` in a worker, turning an exception into an outcome.
+def _timed(work: _Work, item: Any, start_clock: Callable[[float], None] = nothing) -> Outcome:
+    """Do the work on an item in a worker, turning an exception into an outcome.
 
     Past the limit the timer's signal ends the process, even inside a compiled kernel.
     """
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, time_limit)
     try:
-        return Outcome(function(item))
+        for step, limit in ((work.prepare, max(work.time_limit, PREPARATION_LIMIT)), (work.function, work.time_limit)):
+            start_clock(limit)
+            signal.setitimer(signal.ITIMER_REAL, limit)
+            value = step(item)
+        return Outcome(value)
     except Exception as error:
         where = "".join(traceback.format_tb(error.__traceback__)[-2:])
         return Outcome(error=f"{type(error).__name__}: {error}\n{where}")

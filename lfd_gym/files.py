@@ -115,6 +115,15 @@ def replacing_folder(target: str | Path, overwrite: bool = False) -> Iterator[Pa
         shutil.rmtree(holder, ignore_errors=True)
 
 
+def check_writable(target: str | Path) -> None:
+    """Refuse a place where nothing can be written beside ``target``, by trying."""
+    path = Path(target)
+    try:
+        Path(tempfile.mkdtemp(prefix=_prefix(path), suffix=_SUFFIX, dir=path.parent)).rmdir()
+    except OSError as error:
+        raise OSError(error.errno, f"cannot write {path}: {error.strerror}") from error
+
+
 def append_line(path: str | Path, line: str) -> None:
     """Append a line to a file, all of it or nothing, and flush it to disk."""
     content = line.encode() + b"\n"
@@ -232,7 +241,7 @@ def _remove_leftovers(path: Path) -> None:
         if found is None or _is_alive(int(found[1])):
             continue
         if leftover.is_dir():
-            if not (leftover / "old").exists():  # else it holds the only copy of what was there before
+            if path.exists() or not (leftover / "old").exists():  # else that is the only copy of what was there
                 shutil.rmtree(leftover, ignore_errors=True)
         else:
             leftover.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.baselines.grid import grid_task_problem
 from lfd_gym.baselines.learner import Learner, LearningResult, make_learner
 from lfd_gym.baselines.neural.fitting import is_installed, neural_task_problem
@@ -20,6 +21,7 @@ from lfd_gym.resources import measuring, peak_memory_mb
 from lfd_gym.task import Task
 
 
+@checked
 def learn(
     task: Task, learner: Learner | str | None = None, *, rng: np.random.Generator, budget: int | None = None
 ) -> LearningResult:

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.costs.costs import (
     CostFunction,
     Costs,
@@ -125,6 +126,9 @@ class Task:
     True
     """
 
+    #: What is said where something else was passed for one.
+    how_made: ClassVar[str] = "a lfd_gym.Task(env, demonstrations, ...)"
+
     env: World
     demonstrations: Any = None
     _: KW_ONLY
@@ -138,6 +142,7 @@ class Task:
     for_learning: bool = False
 
     def __post_init__(self) -> None:
+        check_fields(self)
         known = self.env.discount if isinstance(self.env, FiniteMDP) else None
         given: Any = known if self.discount is None else self.discount
         if given is None:
@@ -152,6 +157,8 @@ class Task:
                 "env must be a Gymnasium environment, as gymnasium.make makes from a name, a vector environment of "
                 f"Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got {self.env!r}"
             )
+        if isinstance(self.expert, float | np.ndarray) and not (np.asarray(self.expert) == self.expert).all():
+            raise ValueError("expert must be a policy, got an array with NaN")
         if self.env is None and self.demonstrations is None:
             raise ValueError("demonstrations must be given where there is no env")
         if self.demonstrations is not None:
@@ -405,6 +412,7 @@ class Task:
 
     # -- expected costs -----------------------------------------------------------------------------------------------
 
+    @checked
     def expert_features(self, truncation: Truncation = "paper", held_out: Demonstrations | None = None) -> CostEstimate:
         """ρ̂, (n_c,): the expert's expected costs, estimated from the demonstrations; see `feature_expectations`.
 
@@ -420,6 +428,7 @@ class Task:
             raise ValueError("costs must be given: the environment has none of its own")
         return feature_expectations(source, self.costs, self.discount, horizon=self.horizon, truncation=truncation)
 
+    @checked
     def expected_costs(
         self,
         policy: PolicyLike,
@@ -458,6 +467,7 @@ class Task:
             engine=engine,
         )[0]
 
+    @checked
     def assess(
         self,
         policy: PolicyLike,
@@ -569,4 +579,5 @@ def _one_column(cost: Any) -> Any:
         return cost
     if callable(cost):
         return lambda seen, done: np.reshape(cost(seen, done), (len(seen), 1))
-    return np.reshape(np.asarray(cost, dtype=np.float64), (-1, 1))
+    table = np.asarray(cost)
+    return table.reshape(-1, 1) if table.dtype.kind in "biuf" else cost  # which is refused by its name

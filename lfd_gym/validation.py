@@ -1,5 +1,6 @@
 """The warning category of the package, and checks that turn bad input into errors naming the argument."""
 
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ class LfdGymWarning(UserWarning):
 
 def finite_array(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:
     """Return ``values`` as a float array of the given shape (``None``: any length), or say what is wrong with it."""
-    array = np.asarray(values, dtype=np.float64)
+    array = _floats(name, values)
     if array.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, array.shape, strict=True)):
         wanted = "(" + ", ".join("any" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
         raise ValueError(f"{name} must have shape {wanted}, got {array.shape}")
@@ -28,6 +29,32 @@ def finite_array(name: str, values: ArrayLike, shape: tuple[int | None, ...]) ->
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ValueError(f"{name} must be finite, got {array[where]} at index {where}")
+    return array
+
+
+def vectors(name: str, values: ArrayLike) -> FloatArray:
+    """Return ``values`` as a finite float array (…, n) of vectors with at least one entry each."""
+    array = _floats(name, values)
+    if array.ndim == 0 or array.shape[-1] == 0:
+        raise ValueError(f"{name} must have shape (..., n) with n at least 1, got {array.shape}")
+    return finite_array(name, array, array.shape)
+
+
+def _floats(name: str, values: ArrayLike) -> FloatArray:
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        kind = TypeError if isinstance(error, TypeError) else ValueError
+        raise kind(f"{name} must be an array of numbers, got {values!r:.80}") from error
+
+
+def batch_of_numbers(name: str, values: ArrayLike, size: int | None = None) -> NDArray[Any]:
+    """Return ``values`` as an array of numbers with one row for each of ``size``; they may be NaN."""
+    array = np.asarray(values)
+    if array.dtype.kind not in "biuf":
+        raise ValueError(f"{name} must be an array of numbers, got dtype {array.dtype}")
+    if array.ndim == 0 or size not in (None, len(array)):
+        raise ValueError(f"{name} must be a batch of {'any size' if size is None else size}, got shape {array.shape}")
     return array
 
 
@@ -62,12 +89,31 @@ def check_delta(delta: float) -> None:
         raise ValueError(f"delta must lie strictly between 0 and 1, got {delta}")
 
 
+def number(name: str, value: Any) -> float:
+    """Return ``value`` as a float, or say that it is no number."""
+    if isinstance(value, bool) or not isinstance(value, Real | np.ndarray) or getattr(value, "ndim", 0) > 0:
+        raise TypeError(f"{name} must be a number, got {value!r:.80}")
+    try:
+        return float(value)
+    except (OverflowError, TypeError, ValueError):
+        raise ValueError(f"{name} must be a number that fits a float, got {value!r:.80}") from None
+
+
 def discount_factor(name: str, value: Any) -> float:
     """Return ``value`` as a discount strictly between 0 and 1."""
-    discount = float(value)
+    discount = number(name, value)
     if not 0 < discount < 1:
         raise ValueError(f"{name} must lie strictly between 0 and 1, got {value}")
     return discount
+
+
+def count(name: str, value: Any, at_least: int = 1) -> int:
+    """Return ``value`` as an integer of at least ``at_least``, or say what is wrong with it."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise TypeError(f"{name} must be an integer, got {value!r:.80}")
+    if value < at_least:
+        raise ValueError(f"{name} must be at least {at_least}, got {value}")
+    return int(value)
 
 
 def check_type(name: str, value: Any, kinds: type | tuple[type, ...], what: str | None = None) -> None:
@@ -93,9 +139,14 @@ def indices_below(name: str, values: ArrayLike, size: int) -> IntArray:
 def checked_sparse(name: str, matrix: Any) -> Any:
     """Return ``matrix`` if its indices stay inside it: SciPy's own routines follow them without looking.
 
-    What is not sparse is returned as it is; rare formats as coordinates.
+    What is not sparse is returned as an array of floats; rare formats as coordinates.
     """
-    return _checked_indices(name, matrix) if sp.issparse(matrix) else matrix
+    if sp.issparse(matrix):
+        return _checked_indices(name, matrix)
+    array = _floats(name, matrix)
+    if array.ndim != 2:
+        raise ValueError(f"{name} must have two axes, got shape {array.shape}")
+    return array
 
 
 def _checked_indices(name: str, matrix: Any) -> Any:

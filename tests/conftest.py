@@ -1,7 +1,12 @@
 """Settings of every test."""
 
+import os
+
 from hypothesis import HealthCheck, settings
 
-# Kernels are compiled when they are first called, which may be while an example is being drawn.
-settings.register_profile("compiling", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("compiling")
+# Kernels are compiled when they are first called, which may be while an example is being drawn. What fails says how to
+# draw it again.
+settings.register_profile("compiling", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+# Where others wait for the answer, the same examples every time; here and in `make test-fuzz`, new ones.
+settings.register_profile("ci", settings.get_profile("compiling"), derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "compiling")

@@ -14,4 +14,14 @@ def square_or_misbehave(item):
             time.sleep(0.01)
     if item == "die":
         os.kill(os.getpid(), signal.SIGKILL)
+    if item == "slow to prepare":
+        return "done"
     return item * item
+
+
+def prepare(item):
+    """Take longer for some items than their work may."""
+    if item == "slow to prepare":
+        time.sleep(2.5)
+    if item == "cannot be prepared":
+        raise ValueError("no such thing")

@@ -1,7 +1,7 @@
 """Engines survive items that fail, hang or die."""
 
 import pytest
-from engine_cases import square_or_misbehave
+from engine_cases import prepare, square_or_misbehave
 
 from lfd_gym.engines import ProcessEngine
 
@@ -16,6 +16,15 @@ def test_every_item_ends_once_with_its_own_outcome():
     assert by_item["fail"].error.startswith("ValueError: no good")
     assert "time limit of 2 s" in by_item["hang"].error
     assert "worker process died" in by_item["die"].error
+
+
+def test_preparing_is_not_on_the_clock():
+    items = [1, "slow to prepare", 2, "hang", "cannot be prepared"]
+    by_item = dict(ProcessEngine(2).run(square_or_misbehave, items, 1.0, prepare))
+    assert {item: by_item[item].value for item in (1, 2)} == {1: 1, 2: 4}
+    assert by_item["slow to prepare"].value == "done"
+    assert "time limit of 1 s" in by_item["hang"].error
+    assert "no such thing" in by_item["cannot be prepared"].error
 
 
 def test_no_workers_is_an_error():

@@ -26,3 +26,19 @@ def test_a_changed_callee_in_another_file_is_compiled_anew(tmp_path):
     assert result_and_cache_hits() == ["11", "1"]
     (tmp_path / "inner.py").write_text(INNER.format(number=20))
     assert result_and_cache_hits() == ["21", "0"]
+
+
+def test_without_a_place_for_compiled_code_it_is_compiled_every_time():
+    """Where neither the package nor the home can be written to, numba finds no place and says so at the import."""
+    code = """
+import numba.core.caching as caching
+for kind in vars(caching).values():
+    if hasattr(kind, "_locator_classes"):
+        kind._locator_classes = []
+import numpy as np, lfd_gym as lfd
+mdp = lfd.FiniteMDP(np.array([[0.0, 1.0], [1.0, 0.0]]), [1.0, 0.0], 0.5)
+print(mdp.occupancy(np.ones((2, 1))).sum())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=250)
+    assert done.returncode == 0, done.stderr[-1000:]
+    assert abs(float(done.stdout) - 1) < 1e-9

@@ -7,7 +7,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 LAYERS = (
-    {"_jit", "files", "resources", "validation"},
+    {"_jit", "arguments", "files", "resources", "validation"},
     {"_splitmix", "confidence", "engines", "spaces"},
     {"model"},
     {"costs", "policies"},

@@ -14,6 +14,7 @@ from typing import Literal
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.comparison import Comparison
 from lfd_gym.assessment.expert_bounds import LeastCosts, least_expert_costs
 from lfd_gym.assessment.logged_data import mean_bound, weight_after_disagreement
@@ -36,6 +37,7 @@ _N_ROLLOUTS, _N_RANDOM = 10_000, 200
 _TAIL = 1e-3
 
 
+@checked
 def certify(
     policy: PolicyLike,
     task: Task,

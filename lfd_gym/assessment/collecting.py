@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.statements import Certificate
 from lfd_gym.demonstrations.collection import collect
@@ -45,6 +46,7 @@ class Collected:
     demonstrations: Demonstrations | None = None
 
 
+@checked
 def collect_until(
     task: Task,
     policy: PolicyLike,

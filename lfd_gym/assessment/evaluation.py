@@ -26,6 +26,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.scores import played_returns, reward_units, score, score_range
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
@@ -178,6 +179,7 @@ class Evaluation:
         return html_table(self._heading(), ("", "value"), self._rows())
 
 
+@checked
 def evaluate(
     policy: PolicyLike,
     task: Task | FiniteMDP | GenerativeModel,

@@ -66,15 +66,15 @@ class ResultsFolder:
         """Return the rows recorded so far, in the order of the spec's cells."""
         if not self.results_file.exists():
             return []
-        lines = self.results_file.read_text(encoding="utf-8").splitlines()
+        lines = self.results_file.read_bytes().splitlines()
         found = {row["cell"]: row for row in (self._row(k, line) for k, line in enumerate(lines, start=1))}
         return [found[cell.id] for cell in self.spec.cells() if cell.id in found]
 
-    def _row(self, number: int, line: str) -> Row:
+    def _row(self, number: int, line: bytes) -> Row:
         """Return one row, or say where the file holds none."""
         problem = "is no result; lfd-gym report --drop-torn leaves such lines out"
         with refusing(f"{self.results_file}, line {number}", problem):
-            row = json.loads(line)
+            row = json.loads(line.decode("utf-8"))
             if not isinstance(row, dict) or not isinstance(row["cell"], str) or not isinstance(row["status"], str):
                 raise ValueError("it does not say its cell and its status")
             return row
@@ -82,7 +82,7 @@ class ResultsFolder:
     def drop_torn_rows(self) -> list[int]:
         """Rewrite the file without the lines that are no results, and return their numbers."""
         kept, dropped = [], []
-        for number, line in enumerate(self.results_file.read_text(encoding="utf-8").splitlines(), start=1):
+        for number, line in enumerate(self.results_file.read_bytes().splitlines(), start=1):
             try:
                 kept.append(self._row(number, line))
             except FileContentError:

@@ -99,7 +99,7 @@ def run_benchmark(
                 results.append(_heading(cell, refused[cell.environment.label]))
                 bar.update()
         jobs = [Job(cell, shown[cell.environment.label]) for cell in pending if cell.environment.label in shown]
-        for job, outcome in engine.run(run_job, jobs, spec.time_limit):
+        for job, outcome in engine.run(run_job, jobs, spec.time_limit, prepare_job):
             row, policy = ({}, None) if outcome.error else outcome.value
             results.append(_heading(job.cell, outcome.error) | row, policy)
             bar.set_postfix_str(job.cell.id, refresh=False)
@@ -130,6 +130,15 @@ def _shown(results: ResultsFolder, pending: list[Cell], engine: Engine) -> tuple
     return found, refused
 
 
+def prepare_job(job: Job) -> None:
+    """Import and compile what the learner of a cell needs, which may take longer than learning: no time of its own."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if ":" not in job.cell.learner.name:
+            has_model = cell_task(job.cell, job.shown).access == "model"
+            _rehearse(job.cell.learner.name, None if has_model else job.cell.environment)
+
+
 def run_job(job: Job) -> tuple[dict[str, Any], Policy | None]:
     """Run one cell with what is shown in it."""
     return run_cell(job.cell, job.shown)
@@ -148,8 +157,6 @@ def run_cell(cell: Cell, shown: Shown | None = None) -> tuple[dict[str, Any], Po
 
 def _run_cell(cell: Cell, shown: Shown | None) -> tuple[dict[str, Any], Policy | None]:
     task = cell_task(cell, shown)
-    if ":" not in cell.learner.name:
-        _rehearse(cell.learner.name, None if task.access == "model" else cell.environment)
     learner = make_learner(cell.learner.name, **cell.learner.settings).quiet()
     learned = learn(task, learner, rng=cell.learner_stream(), budget=cell.learner.budget)
     if task.access == "model":

@@ -11,15 +11,16 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.sets import ConvexSet, CostClass, cost_weights_set
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel
-from lfd_gym.validation import LARGEST_UNIT, FloatArray, check_delta, finite_array
+from lfd_gym.validation import LARGEST_UNIT, FloatArray, check_delta, check_type, count, finite_array, indices_below
 
 #: (observations, actions) → (n, n_c).
 CostFunction: TypeAlias = Callable[[NDArray[Any], Any], ArrayLike]
@@ -45,6 +46,7 @@ class Costs(ABC):
     row_norm: float | None = None
     chosen_from_demonstrations: bool = False
 
+    @checked
     def __init__(self, weights: CostClass = "simplex", names: Sequence[str] | None = None) -> None:
         self.weights: ConvexSet = cost_weights_set("weights", weights)
         self._names = None if names is None else tuple(names)
@@ -79,6 +81,7 @@ class Costs(ABC):
     def check_ends(self, name: str, model: GenerativeModel) -> None:  # noqa: B027 - nothing to check, by default
         """Refuse costs that are paid in the absorbing states of ``model``; a function is not asked about these."""
 
+    @checked
     def deviation(self, n_samples: float, delta: float) -> float:
         """With probability 1 − ``delta``: a bound of the support function of (mean − expectation).
 
@@ -141,7 +144,7 @@ class TableCosts(Costs):
         name: str = "table",
     ) -> None:
         self._table = check_cost_features(name, table)
-        if n_actions < 1 or len(self._table) % n_actions:
+        if len(self._table) % count("n_actions", n_actions):
             raise ValueError(f"{name} must have S*A rows with A = {n_actions}, got {len(self._table)}")
         self.n_actions = n_actions
         super().__init__(weights, names)
@@ -161,18 +164,17 @@ class TableCosts(Costs):
         """The largest Euclidean norm of a row."""
         return float(np.sqrt(np.einsum("ij,ij->i", self._table, self._table).max(initial=0.0)))
 
+    @checked
     def rows(
         self, observations: NDArray[Any], actions: NDArray[Any] | None, ended: NDArray[np.bool_] | None = None
     ) -> FloatArray:
         """Look the pairs up; a table says itself what is paid at the end."""
         self.check_actions(actions)
-        pairs = np.asarray(observations) * self.n_actions + np.asarray(actions)
-        if pairs.size and (pairs.min() < 0 or pairs.max() >= len(self._table)):
-            raise ValueError(
-                f"observations must be states below {len(self._table) // self.n_actions} and actions below "
-                f"{self.n_actions}, got a pair {pairs.min() if pairs.min() < 0 else pairs.max()} of {len(self._table)}"
-            )
-        return np.asarray(self._table[pairs])
+        states = indices_below("observations", observations, len(self._table) // self.n_actions)
+        chosen = indices_below("actions", cast(Any, actions), self.n_actions)
+        if states.shape != chosen.shape:
+            raise ValueError(f"actions must have the shape of observations, {states.shape}, got {chosen.shape}")
+        return np.asarray(self._table[states * self.n_actions + chosen])
 
     def check_ends(self, name: str, model: GenerativeModel) -> None:
         """Refuse what rollouts, which end there, would not count. The table may leave out states that come last."""
@@ -214,6 +216,9 @@ class FunctionCosts(Costs):
     ) -> None:
         if not callable(function):
             raise TypeError(f"function must map (observations, actions) to costs, got {type(function).__name__}")
+        if n_costs is not None:
+            count("n_costs", n_costs)
+        check_type("uses_actions", uses_actions, (bool, np.bool_), "bool")
         self.function = function
         self.uses_actions = uses_actions
         self._n_costs = n_costs if n_costs is not None or names is None else len(names)
@@ -315,6 +320,7 @@ def hidden_rows(observations: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(np.isnan(observations.reshape(len(observations), -1)).any(axis=1))
 
 
+@checked
 def normalise_costs(cost_features: ArrayLike) -> FloatArray:
     """Divide each feature that leaves [−1, 1] by its largest absolute value; the others stay as they are.
 

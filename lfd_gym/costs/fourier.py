@@ -32,10 +32,11 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.coding import PairCoding
 from lfd_gym.costs.costs import Costs, hidden_rows
 from lfd_gym.costs.sets import Ball, Box, CostClass, Simplex
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, batch_of_numbers
 
 #: Samples among which the median distance is taken.
 _N_FOR_MEDIAN = 500
@@ -101,6 +102,7 @@ class FourierCosts(Costs):
     # -- choosing scales and widths -----------------------------------------------------------------------------------
 
     @classmethod
+    @checked
     def from_samples(
         cls,
         observations: ArrayLike,
@@ -177,6 +179,8 @@ class FourierCosts(Costs):
         >>> lfd.FourierCosts.from_demonstrations(demos, actions=False)
         FourierCosts(257 costs of observations alone, Ball(bound=1.0), chosen from 5 demonstrations)
         """
+        if not hasattr(demonstrations, "acted_on"):  # what demonstrations are is known above these layers only
+            raise TypeError(f"demonstrations must be lfd_gym.Demonstrations, got {demonstrations!r:.80}")
         return cls.from_samples(
             demonstrations.acted_on,
             demonstrations.actions if actions else None,
@@ -188,6 +192,7 @@ class FourierCosts(Costs):
         )
 
     @classmethod
+    @checked
     def from_spaces(
         cls,
         observation_space: gym.Space[Any],
@@ -230,12 +235,17 @@ class FourierCosts(Costs):
     ) -> FloatArray:
         """Return the features of a batch, (n, 2m + 1): rows of norm 1, and of zeros where the episode is over."""
         self.check_actions(actions)
-        seen, done = np.asarray(observations), None if actions is None else np.asarray(actions)
-        over = np.zeros(len(seen), dtype=bool) if ended is None else np.asarray(ended)
+        seen = batch_of_numbers("observations", observations)
+        done = None if actions is None else batch_of_numbers("actions", actions)
+        over = np.zeros(len(seen), dtype=bool)
+        if ended is not None:
+            over = batch_of_numbers("ended", ended, len(seen)).astype(bool)
         if np.issubdtype(seen.dtype, np.floating) and seen.size:
             over = over | hidden_rows(seen)
         if not over.any():
             return self._features(self.coding(seen, done))
+        if done is not None and len(done) != len(seen):
+            raise ValueError(f"actions must be as many as observations, {len(seen)}, got {len(done)}")
         rows = np.zeros((len(seen), self.n_costs))
         rows[~over] = self._features(self.coding(seen[~over], None if done is None else done[~over]))
         return rows

@@ -21,7 +21,9 @@ from typing import ClassVar, Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from lfd_gym.validation import FloatArray, distribution, finite_array
+from lfd_gym.arguments import check_fields, checked
+from lfd_gym.validation import FloatArray, check_delta, count, distribution, finite_array
+from lfd_gym.validation import vectors as checked_vectors
 
 _ROUNDING = 1e-8
 
@@ -51,9 +53,10 @@ class ConvexSet(ABC):
     def radius(self, size: int) -> float:
         """Return the largest ‖w‖₂ over W, for ``size`` weights."""
 
+    @checked
     def centre(self, size: int) -> FloatArray:
         """Return weights to begin with."""
-        return self.project(np.zeros(size))
+        return self.project(np.zeros(count("size", size)))
 
     def check(self, name: str, weights: ArrayLike, size: int) -> FloatArray:
         """Return ``weights`` if they lie in W, to rounding, or say why they do not."""
@@ -99,6 +102,7 @@ class ConvexSet(ABC):
         """Bound the support function from below over all vectors within ``radii`` of ``vector``."""
         return float(self.support(vector)) - self.largest_within(np.zeros_like(vector), radii)
 
+    @checked
     def deviation(self, size: int, n_samples: float, delta: float, norm: float | None = None) -> float:
         """With probability 1 − ``delta``: a bound of the support function of (mean − expectation).
 
@@ -106,6 +110,7 @@ class ConvexSet(ABC):
         vectors of 2-norm at most ``norm``; if that is not given, with entries in [−1, 1].
         Here by McDiarmid's inequality for the 2-norm, whose expectation is at most norm/√n_samples.
         """
+        _check_deviation(size, n_samples, delta)
         largest = math.sqrt(size) if norm is None else norm
         return self.radius(size) * largest * (1 + math.sqrt(2 * math.log(1 / delta))) / math.sqrt(n_samples)
 
@@ -118,16 +123,19 @@ class Simplex(ConvexSet):
 
     def support(self, vectors: FloatArray) -> FloatArray:
         """Return the largest coordinate."""
-        return np.asarray(vectors.max(axis=-1))
+        return np.asarray(checked_vectors("vectors", vectors).max(axis=-1))
 
     def maximiser(self, vector: FloatArray) -> FloatArray:
         """All of the weight on the largest coordinate, the first on ties."""
+        vector = _vector(vector)
         weights = np.zeros_like(vector)
         weights[np.argmax(vector)] = 1.0
         return weights
 
     def project(self, vector: FloatArray) -> FloatArray:
         """max(vector − t, 0) for the t that makes it sum to one."""
+        vector = _vector(vector)
+        vector = vector - vector.max()  # which changes nothing, and leaves nothing too large to add to
         falling = np.sort(vector)[::-1]
         excess = (falling.cumsum() - 1) / np.arange(1, vector.size + 1)
         return np.asarray(np.maximum(vector - excess[np.flatnonzero(falling > excess)[-1]], 0.0))
@@ -136,9 +144,10 @@ class Simplex(ConvexSet):
         """One, at the corners."""
         return 1.0
 
+    @checked
     def centre(self, size: int) -> FloatArray:
         """Equal weights."""
-        return np.full(size, 1 / size)
+        return np.full(count("size", size), 1 / size)
 
     def check(self, name: str, weights: ArrayLike, size: int) -> FloatArray:
         """Return a distribution, rescaled to sum to one to rounding."""
@@ -168,14 +177,18 @@ class Simplex(ConvexSet):
 
     def largest_within(self, vector: FloatArray, radii: FloatArray) -> float:
         """Attained: the largest coordinate of the sum."""
+        vector, radii = _within(vector, radii)
         return float((vector + radii).max())
 
     def smallest_within(self, vector: FloatArray, radii: FloatArray) -> float:
         """Attained: the largest coordinate of the difference."""
+        vector, radii = _within(vector, radii)
         return float((vector - radii).max())
 
+    @checked
     def deviation(self, size: int, n_samples: float, delta: float, norm: float | None = None) -> float:
         """By Hoeffding's inequality for each coordinate."""
+        _check_deviation(size, n_samples, delta)
         return math.sqrt(2 * math.log(size / delta) / n_samples)
 
 
@@ -188,10 +201,12 @@ class SymmetricSet(ConvexSet):
 
     def largest_within(self, vector: FloatArray, radii: FloatArray) -> float:
         """Attained: the support function of |vector| + radii."""
+        vector, radii = _within(vector, radii)
         return float(self.support(np.abs(vector) + radii))
 
     def smallest_within(self, vector: FloatArray, radii: FloatArray) -> float:
         """Attained: the support function of what is left of |vector|."""
+        vector, radii = _within(vector, radii)
         return float(self.support(np.maximum(0.0, np.abs(vector) - radii)))
 
 
@@ -202,20 +217,24 @@ class Ball(SymmetricSet):
     bound: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_bound(self.bound)
 
     def support(self, vectors: FloatArray) -> FloatArray:
         """``bound`` times the 2-norm."""
+        vectors = checked_vectors("vectors", vectors)
         norms = np.linalg.norm(vectors) if vectors.ndim == 1 else np.sqrt(np.einsum("...i,...i->...", vectors, vectors))
         return np.asarray(self.bound * norms)
 
     def maximiser(self, vector: FloatArray) -> FloatArray:
         """Scale the vector to norm ``bound``; zero for zero."""
+        vector = _vector(vector)
         norm = np.linalg.norm(vector)
         return np.asarray(vector / norm * self.bound) if norm > 0 else np.zeros_like(vector)
 
     def project(self, vector: FloatArray) -> FloatArray:
         """Shorten the vector if it is too long."""
+        vector = _vector(vector)
         norm = float(np.linalg.norm(vector))
         return np.asarray(vector * min(1.0, self.bound / norm) if norm > 0 else vector)
 
@@ -225,6 +244,7 @@ class Ball(SymmetricSet):
 
     def gauge(self, vector: FloatArray) -> float:
         """‖vector‖₂/``bound``."""
+        vector = _vector(vector)
         return float(np.linalg.norm(vector)) / self.bound
 
 
@@ -235,18 +255,21 @@ class Box(SymmetricSet):
     bound: float = 1.0
 
     def __post_init__(self) -> None:
+        check_fields(self)
         _check_bound(self.bound)
 
     def support(self, vectors: FloatArray) -> FloatArray:
         """``bound`` times the 1-norm."""
-        return np.asarray(self.bound * np.abs(vectors).sum(axis=-1))
+        return np.asarray(self.bound * np.abs(checked_vectors("vectors", vectors)).sum(axis=-1))
 
     def maximiser(self, vector: FloatArray) -> FloatArray:
         """Return a corner."""
+        vector = _vector(vector)
         return np.asarray(self.bound * np.sign(vector))
 
     def project(self, vector: FloatArray) -> FloatArray:
         """Cut every entry to the box."""
+        vector = _vector(vector)
         return np.clip(vector, -self.bound, self.bound)
 
     def radius(self, size: int) -> float:
@@ -255,6 +278,7 @@ class Box(SymmetricSet):
 
     def gauge(self, vector: FloatArray) -> float:
         """Return the largest entry in absolute value, over ``bound``."""
+        vector = _vector(vector)
         return float(np.abs(vector).max()) / self.bound
 
 
@@ -276,3 +300,19 @@ def cost_weights_set(name: str, cost_class: CostClass) -> ConvexSet:
     if cost_class not in _NAMED:
         raise ValueError(f"{name} must be one of {tuple(_NAMED)} or a ConvexSet, got {cost_class!r}")
     return _NAMED[cost_class]
+
+
+def _vector(vector: FloatArray) -> FloatArray:
+    return finite_array("vector", checked_vectors("vector", vector), (None,))
+
+
+def _within(vector: FloatArray, radii: FloatArray) -> tuple[FloatArray, FloatArray]:
+    vector = _vector(vector)
+    return vector, finite_array("radii", radii, vector.shape)
+
+
+def _check_deviation(size: int, n_samples: float, delta: float) -> None:
+    count("size", size)
+    check_delta(delta)
+    if not n_samples > 0:
+        raise ValueError(f"n_samples must be positive, got {n_samples}")

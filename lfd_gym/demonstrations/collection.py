@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.demonstrations.columns import read_only, same
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.environments import is_environment, known_spec, single_spaces, time_limit
@@ -22,6 +23,7 @@ from lfd_gym.policies.policy import Policy
 from lfd_gym.validation import FloatArray
 
 
+@checked
 def collect(
     source: Any,
     policy: PolicyLike,
@@ -68,13 +70,14 @@ def collect(
     >>> lfd.collect(lfd.TabularModel.of(mdp), expert, 10, 200, np.random.default_rng(0))
     Demonstrations(10 trajectories, 2000 transitions, Discrete(16) -> Discrete(4))
     """
-    for name, value in (("n_trajectories", n_trajectories), ("horizon", horizon)):
+    for name, value in (("n_trajectories", n_trajectories), ("horizon", horizon), ("n_envs", n_envs)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1, got {value}")
     check_generator("rng", rng)
     acting = as_policy(policy, deterministic=deterministic)
     is_model = getattr(source, "unwrapped", source) is source and isinstance(source, GenerativeModel)
     if is_environment(source) and not is_model:
+        single_spaces(source)  # or it says what is wrong with them
         recorder = TrajectoryRecorder(n_trajectories)
         read = state_reader(source) if isinstance(source, gym.Env) and n_envs in (None, 1) else None
         states: list[NDArray[Any]] = []

@@ -69,6 +69,10 @@ def reward_column(values: Any, length: int) -> NDArray[Any] | None:
     rewards = frozen(values)
     if rewards.shape != (length,) or not np.issubdtype(rewards.dtype, np.floating):
         raise ValueError(f"rewards must be {length} floats, got shape {rewards.shape} and dtype {rewards.dtype}")
+    if not np.isfinite(rewards).all():
+        raise ValueError(
+            f"rewards must be finite, got {rewards[~np.isfinite(rewards)][0]}; None says that there are none"
+        )
     return rewards
 
 

@@ -18,6 +18,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.demonstrations.columns import (
     flag_column,
     frozen,
@@ -29,7 +30,7 @@ from lfd_gym.demonstrations.columns import (
 )
 from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.spaces import check_pairs, check_space
-from lfd_gym.validation import IntArray
+from lfd_gym.validation import IntArray, batch_of_numbers
 
 if TYPE_CHECKING:
     from imitation.data.types import Trajectory, Transitions
@@ -111,7 +112,8 @@ class Demonstrations:
     initial_states: NDArray[Any] | None = None
 
     def __post_init__(self) -> None:
-        offsets = frozen(self.offsets, np.int64)
+        check_fields(self)
+        offsets = frozen(batch_of_numbers("offsets", self.offsets), np.int64)
         if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0 or (np.diff(offsets) < 0).any():
             raise ValueError("offsets must be a vector that starts at 0 and never falls")
         n_trajectories, n_transitions = offsets.size - 1, int(offsets[-1])
@@ -220,6 +222,7 @@ class Demonstrations:
     # -- making -------------------------------------------------------------------------------------------------------
 
     @classmethod
+    @checked
     def from_episodes(
         cls,
         episodes: Iterable[Episode],
@@ -253,6 +256,7 @@ class Demonstrations:
             initial_states=None if any(state is None for state in states) else np.stack(states),  # type: ignore[arg-type]
         )
 
+    @checked
     def select(self, trajectories: ArrayLike) -> Demonstrations:
         """Return the trajectories with the given indices, e.g. ``demos.select(range(5))``."""
         chosen = np.asarray(trajectories)
@@ -260,6 +264,7 @@ class Demonstrations:
             raise ValueError(f"trajectories must be a vector of integers, got {trajectories!r}")
         if chosen.size and (chosen.min() < 0 or chosen.max() >= len(self)):
             raise IndexError(f"trajectories must lie in [0, {len(self)}), got {chosen.min()} to {chosen.max()}")
+        chosen = chosen.astype(np.int64)
         lengths = self.lengths[chosen]
         offsets = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.arange(offsets[-1]) + np.repeat(self.offsets[chosen] - offsets[:-1], lengths)
@@ -277,12 +282,15 @@ class Demonstrations:
         )
 
     @staticmethod
+    @checked
     def concatenate(parts: Sequence[Demonstrations]) -> Demonstrations:
         """Join demonstrations over the same spaces; a horizon or provenance that differs becomes unknown."""
+        if not parts:
+            raise ValueError("parts must hold at least one set of demonstrations")
         first = parts[0]
         for part in parts:
             if (part.observation_space, part.action_space) != (first.observation_space, first.action_space):
-                raise ValueError(f"cannot join demonstrations over different spaces: {first} and {part}")
+                raise ValueError(f"parts must be over the same spaces to be joined, got {first} and {part}")
         return Demonstrations.from_episodes(
             [episode for part in parts for episode in part],
             first.observation_space,
@@ -301,6 +309,7 @@ class Demonstrations:
 
     # -- files and other libraries ------------------------------------------------------------------------------------
 
+    @checked
     def save(self, path: str | Path, overwrite: bool = False) -> None:
         """Write one ``.npz`` file, all or nothing; see `lfd_gym.demonstrations.files` for the format."""
         from lfd_gym.demonstrations import files as demonstration_files
@@ -308,6 +317,7 @@ class Demonstrations:
         demonstration_files.save(self, path, overwrite)
 
     @staticmethod
+    @checked
     def load(path: str | Path, max_bytes: int | None = None) -> Demonstrations:
         """Read what `save` wrote. No content of the file can run code.
 

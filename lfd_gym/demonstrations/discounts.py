@@ -7,6 +7,7 @@ import math
 import numpy as np
 from scipy.optimize import brentq
 
+from lfd_gym.arguments import checked
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 
 #: How much of the discounted mass may lie beyond the end of demonstrations that were cut.
@@ -15,6 +16,7 @@ _UNSEEN = 0.05
 _READABLE = (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0)
 
 
+@checked
 def suggest_discount(demonstrations: Demonstrations) -> float:
     """Suggest a discount γ for a task: as far-sighted as the demonstrations can speak about, and a readable number.
 

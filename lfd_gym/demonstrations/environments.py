@@ -48,6 +48,9 @@ def single_spaces(source: Any) -> tuple[gym.Space[Any], gym.Space[Any]]:
     >>> single_spaces(gym.vector.SyncVectorEnv([lambda: gym.make("FrozenLake-v1")] * 3))
     (Discrete(16), Discrete(4))
     """
+    for name in ("observation_space", "action_space"):
+        if not is_gymnasium_vector(source) and not isinstance(getattr(source, name, None), gym.Space):
+            raise TypeError(f"{name} of the env must be a space, got {getattr(source, name, None)!r:.80}")
     done = vector_attribute(source, "single_action_space") if is_gymnasium_vector(source) else source.action_space
     return array_space("observation_space", outer_observation_space(source)), array_space("action_space", done)
 

@@ -42,6 +42,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
+from lfd_gym.arguments import checked
 from lfd_gym.confidence import lower_bound, upper_bound
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs, check_end_is_free
 from lfd_gym.demonstrations.demonstrations import Demonstrations
@@ -51,7 +52,7 @@ from lfd_gym.demonstrations.rollouts import play, table_blocks, tabulated
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel
 from lfd_gym.policies.policy import Policy
-from lfd_gym.validation import FloatArray, IntArray, check_delta
+from lfd_gym.validation import FloatArray, IntArray, check_delta, finite_array
 
 Truncation = Literal["paper", "rescale"]
 
@@ -102,8 +103,12 @@ class CostEstimate:
     copies: float = 1.0
 
     @classmethod
+    @checked
     def exactly(cls, values: FloatArray, criterion: Criterion, error: float = 0.0) -> CostEstimate:
         """Return values that are known, not estimated."""
+        values = finite_array("values", values, (None,))
+        if not error >= 0:
+            raise ValueError(f"error must be nonnegative, got {error}")
         return cls(values, np.empty((0, values.size)), np.empty(0), criterion, exact=True, error=error)
 
     def __repr__(self) -> str:
@@ -115,14 +120,17 @@ class CostEstimate:
         """The number m of trajectories."""
         return len(self.trajectory_values)
 
+    @checked
     def first(self, n_costs: int) -> CostEstimate:
         """Return the estimate of the first ``n_costs`` costs."""
         return replace(self, values=self.values[:n_costs], trajectory_values=self.trajectory_values[:, :n_costs])
 
+    @checked
     def lower(self, delta: float, *, simultaneous: bool = True) -> FloatArray:
         """Return (n_c,) numbers that ρ is below with probability at most ``delta``: in any feature, or each alone."""
         return self._bound(delta, simultaneous, lower=True)
 
+    @checked
     def upper(self, delta: float, *, simultaneous: bool = True) -> FloatArray:
         """Return (n_c,) numbers that ρ is above with probability at most ``delta``: in any feature, or each alone."""
         return self._bound(delta, simultaneous, lower=False)
@@ -136,11 +144,15 @@ class CostEstimate:
         share = delta / self.values.size if simultaneous else delta
         return 2 * (lower_bound if lower else upper_bound)((side + 1) / 2, share, copies=self.copies) - 1
 
+    @checked
     def intervals(self, confidence: float) -> FloatArray:
         """Return (n_c, 2) intervals, each of the given confidence."""
+        if not 0 < confidence < 1:
+            raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
         share = (1 - confidence) / 2
         return np.stack([self.lower(share, simultaneous=False), self.upper(share, simultaneous=False)], axis=1)
 
+    @checked
     def radius(self, delta: float, *, simultaneous: bool = True) -> FloatArray:
         """Return (n_c,) radii: with probability at least 1 − ``delta``, |values − ρ| is no larger.
 
@@ -151,6 +163,7 @@ class CostEstimate:
         lower, upper = (side(delta / 2, simultaneous=simultaneous) for side in (self.lower, self.upper))
         return np.maximum(np.maximum(self.values - lower, upper - self.values), 0.0)
 
+    @checked
     def class_radius(self, costs: Costs, delta: float) -> float:
         """With probability at least 1 − ``delta``: a bound of max over the class of ⟨w, values − ρ⟩, see the module.
 
@@ -191,6 +204,7 @@ class CostEstimate:
         return largest * float(upper_bound(shares, delta, copies=self.copies)[0])
 
 
+@checked
 def feature_expectations(
     demonstrations: Demonstrations,
     cost_features: Costs | ArrayLike | CostFunction,

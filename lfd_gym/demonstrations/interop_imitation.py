@@ -201,6 +201,11 @@ def _episode(
     trajectory: Any, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int | None
 ) -> Episode:
     """Read a trajectory in memory. Infos that would be decoded by being read are looked at as plain JSON only."""
+    missing = [name for name in ("obs", "acts", "infos", "terminal") if not hasattr(trajectory, name)]
+    if missing:
+        raise TypeError(
+            f"demonstrations must hold trajectories of imitation, got {trajectory!r:.80}, without {missing[0]}"
+        )
     last_info: Any = None
     if isinstance(trajectory.infos, np.ndarray | list | tuple):
         last_info = trajectory.infos[-1]

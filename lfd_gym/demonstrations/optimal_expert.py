@@ -26,6 +26,7 @@ import gymnasium as gym
 import numpy as np
 from tqdm import tqdm
 
+from lfd_gym.arguments import checked
 from lfd_gym.demonstrations.environments import time_limit
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.classic_control import ClassicControlModel
@@ -62,6 +63,7 @@ _ALMOST = 0.005
 _MANY_OUTSIDE = 0.001
 
 
+@checked
 def optimal_policy(
     env: gym.Env[Any, Any],
     discount: float,

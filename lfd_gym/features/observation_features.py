@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import hidden_rows
 from lfd_gym.features.value_features import ValueFeatures
 from lfd_gym.policies.tiles import TileGrid
@@ -32,10 +33,12 @@ class RadialBasisFeatures(ValueFeatures):
 
     row_l1_bound = 1.0
 
+    @checked
     def __init__(self, centres: ArrayLike, widths: ArrayLike) -> None:
         self.centres = finite_array("centres", centres, (None, None))
         self.n_features, dimension = self.centres.shape
-        self.widths = np.broadcast_to(np.asarray(widths, dtype=np.float64), (dimension,))
+        one = np.ndim(widths) == 0
+        self.widths = np.broadcast_to(finite_array("widths", widths, () if one else (dimension,)), (dimension,))
         if not (self.widths > 0).all():
             raise ValueError(f"widths must be positive, got {self.widths}")
 
@@ -66,6 +69,7 @@ class RandomFourierFeatures(ValueFeatures):
         Draws the frequencies and phases.
     """
 
+    @checked
     def __init__(self, n_features: int, widths: ArrayLike, rng: np.random.Generator) -> None:
         scales = finite_array("widths", widths, (None,))
         if not (scales > 0).all():
@@ -87,6 +91,7 @@ class TileValueFeatures(ValueFeatures):
 
     row_l1_bound = 1.0
 
+    @checked
     def __init__(self, grid: TileGrid) -> None:
         self.grid = grid
         self.n_features = grid.n_tiles

@@ -16,11 +16,22 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.features.value_features import cell_labels
 from lfd_gym.model.generative_model import AliasTable
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.policies.tiles import TileGrid, TilePolicy
-from lfd_gym.validation import FloatArray, IntArray, check_type, checked_sparse, finite_array, indices_below
+from lfd_gym.validation import (
+    FloatArray,
+    IntArray,
+    batch_of_numbers,
+    check_type,
+    checked_sparse,
+    count,
+    discount_factor,
+    finite_array,
+    indices_below,
+)
 
 _ROUNDING = 1e-8
 
@@ -77,6 +88,7 @@ class FiniteOccupancyFeatures(OccupancyFeatures):
     n_states: int
     n_actions: int
 
+    @checked
     def __init__(self, matrix: Any, n_actions: int) -> None:
         self._matrix = _distribution_columns("matrix", matrix)
         n_pairs, self.n_features = self._matrix.shape
@@ -95,6 +107,7 @@ class FiniteOccupancyFeatures(OccupancyFeatures):
         """Alias table with one row per column of Φ; its outcomes are pairs x·A + a. For solver kernels."""
         return AliasTable(self.matrix.indptr, self.matrix.indices, self.matrix.data)
 
+    @checked
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Draw one pair from each named column."""
         pairs = self.table.sample(indices_below("indices", indices, self.n_features), rng)
@@ -121,6 +134,7 @@ class TabularOccupancyFeatures(FiniteOccupancyFeatures):
 
     is_tabular: ClassVar[bool] = True
 
+    @checked
     def __init__(self, n_states: int, n_actions: int) -> None:
         self.n_states = n_states
         self.n_actions = n_actions
@@ -131,6 +145,7 @@ class TabularOccupancyFeatures(FiniteOccupancyFeatures):
         """The sparse identity, built when asked for."""
         return sp.eye_array(self.n_features, format="csc")
 
+    @checked
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Return the pairs themselves; ``rng`` is not used."""
         pairs = indices_below("indices", indices, self.n_features)
@@ -163,25 +178,34 @@ class EmpiricalOccupancyFeatures(OccupancyFeatures):
         the column an estimate of the discounted occupancy measure.
     """
 
+    @checked
     def __init__(
         self,
         states: Sequence[ArrayLike],
         actions: Sequence[ArrayLike],
         weights: Sequence[ArrayLike] | None = None,
     ) -> None:
-        sizes = [len(np.asarray(batch)) for batch in states]
+        sizes = [np.size(batch) and len(np.atleast_1d(batch)) for batch in states]
         if not sizes or min(sizes) == 0:
             raise ValueError("states must hold at least one column, and every column at least one pair")
+        if min(map(np.ndim, [*states, *actions])) == 0:
+            raise ValueError("states and actions must hold batches, got single numbers")
+        if weights is not None and len(weights) != len(sizes):
+            raise ValueError(f"weights must hold {len(sizes)} columns, as states do, got {len(weights)}")
         if [len(np.asarray(batch)) for batch in actions] != sizes:
             raise ValueError(f"actions must hold batches of the same sizes as states, {sizes}")
         self.states = np.concatenate([np.asarray(batch) for batch in states])
         self.actions = np.concatenate([np.asarray(batch) for batch in actions])
+        for name, pairs in (("states", self.states), ("actions", self.actions)):
+            if batch_of_numbers(name, pairs).dtype.kind == "f" and np.isnan(pairs).any():
+                raise ValueError(f"{name} must be finite, got nan")
         self.n_features = len(sizes)
         masses = [_column_weights(i, size, weights) for i, size in enumerate(sizes)]
         self.offsets = np.concatenate([[0], np.cumsum(sizes)])
         self.weights = np.concatenate(masses)
         self._table = AliasTable(self.offsets, np.arange(self.offsets[-1]), self.weights)
 
+    @checked
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[NDArray[Any], NDArray[Any]]:
         """Draw one stored pair from each named column."""
         drawn = self._table.sample(indices_below("indices", indices, self.n_features), rng)
@@ -215,12 +239,14 @@ class TileOccupancyFeatures(OccupancyFeatures):
         NaN, action 0): occupancy measures put the discounted time after the end there.
     """
 
+    @checked
     def __init__(self, grid: TileGrid, n_actions: int, absorbing: bool) -> None:
         self.grid = grid
         self.n_actions = n_actions
         self.absorbing = absorbing
         self.n_features = grid.n_tiles * n_actions + int(absorbing)
 
+    @checked
     def sample(self, indices: IntArray, rng: np.random.Generator) -> tuple[FloatArray, IntArray]:
         """Draw one pair from each named column."""
         chosen = indices_below("indices", indices, self.n_features)
@@ -239,13 +265,17 @@ class TileOccupancyFeatures(OccupancyFeatures):
         return f"TileOccupancyFeatures(n_features={self.n_features}, n_actions={self.n_actions})"
 
 
+@checked
 def policy_occupancies(mdp: FiniteMDP, policies: Sequence[ArrayLike]) -> FiniteOccupancyFeatures:
     """Columns μ_π of the given (S, A) policies, exact; their mixtures satisfy the Bellman flow constraints."""
     check_type("mdp", mdp, FiniteMDP)
+    if len(policies) == 0:
+        raise ValueError("policies must hold at least one policy")
     columns = [mdp.occupancy(policy).ravel() for policy in policies]
     return FiniteOccupancyFeatures(np.stack(columns, axis=1), mdp.n_actions)
 
 
+@checked
 def rollout_occupancies(
     state_rollouts: Sequence[Sequence[ArrayLike]], action_rollouts: Sequence[Sequence[ArrayLike]], discount: float
 ) -> EmpiricalOccupancyFeatures:
@@ -259,6 +289,12 @@ def rollout_occupancies(
     discount
         γ. A rollout of horizon h leaves out the mass γ^h; the column is rescaled to sum to one.
     """
+    discount_factor("discount", discount)
+    if [len(group) for group in state_rollouts] != [len(group) for group in action_rollouts]:
+        raise ValueError("action_rollouts must hold as many columns and trajectories as state_rollouts")
+    for state_group, action_group in zip(state_rollouts, action_rollouts, strict=True):
+        if [np.shape(batch)[:1] for batch in state_group] != [np.shape(batch)[:1] for batch in action_group]:
+            raise ValueError("action_rollouts must hold as many actions in every trajectory as state_rollouts states")
     weights = [
         np.concatenate([discount ** np.arange(len(np.asarray(actions))) for actions in group])
         for group in action_rollouts
@@ -268,6 +304,7 @@ def rollout_occupancies(
     return EmpiricalOccupancyFeatures(states, actions, weights)
 
 
+@checked
 def aggregated_occupancies(cells: ArrayLike, n_actions: int) -> FiniteOccupancyFeatures:
     """State aggregation: column k·A + a is uniform over the states of cell k, with action a."""
     labels = cell_labels("cells", cells)
@@ -275,6 +312,7 @@ def aggregated_occupancies(cells: ArrayLike, n_actions: int) -> FiniteOccupancyF
     return soft_occupancies(memberships, n_actions)
 
 
+@checked
 def soft_occupancies(memberships: Any, n_actions: int) -> FiniteOccupancyFeatures:
     """Soft aggregation: column k·A + a draws the state in proportion to ``memberships[:, k]`` and takes action a.
 
@@ -284,6 +322,7 @@ def soft_occupancies(memberships: Any, n_actions: int) -> FiniteOccupancyFeature
     totals = np.asarray(masses.sum(axis=0)).ravel()
     if (masses.data < 0).any() or not (np.isfinite(totals).all() and (totals > 0).all()):
         raise ValueError("memberships must be nonnegative and finite, with a positive entry in every column")
+    count("n_actions", n_actions)
     states = masses @ sp.diags_array(1 / totals)
     return FiniteOccupancyFeatures(sp.kron(states, sp.eye_array(n_actions), format="csc"), n_actions)
 

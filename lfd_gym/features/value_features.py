@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs, model_costs
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import (
@@ -99,6 +100,7 @@ class FiniteValueFeatures(ValueFeatures):
     is_tabular: ClassVar[bool] = False
     n_states: int
 
+    @checked
     def __init__(self, matrix: Any) -> None:
         rows: sp.csr_array = sp.csr_array(checked_sparse("matrix", matrix), dtype=np.float64, copy=True)
         if rows.ndim != 2 or rows.shape[1] == 0:
@@ -123,6 +125,7 @@ class FiniteValueFeatures(ValueFeatures):
         """max_x ‖ψ_x‖₁, exact."""
         return float(abs(self.matrix).sum(axis=1).max())
 
+    @checked
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows of the given states, dense."""
         return np.asarray(self.rows(observations).toarray())
@@ -154,6 +157,7 @@ class TabularValueFeatures(FiniteValueFeatures):
     is_tabular: ClassVar[bool] = True
     row_l1_bound = 1.0
 
+    @checked
     def __init__(self, n_states: int) -> None:
         self.n_states = n_states
         self.n_features = n_states
@@ -163,9 +167,12 @@ class TabularValueFeatures(FiniteValueFeatures):
         """The sparse identity, built when asked for."""
         return sp.eye_array(self.n_states, format="csr")
 
+    @checked
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return one-hot rows, dense."""
         states = indices_below("observations", observations, self.n_states)
+        if states.ndim != 1:
+            raise ValueError(f"observations must be a batch of states, got shape {states.shape}")
         rows = np.zeros((states.size, self.n_states))
         rows[np.arange(states.size), states] = 1.0
         return rows
@@ -182,6 +189,7 @@ class TabularValueFeatures(FiniteValueFeatures):
         return f"TabularValueFeatures(n_states={self.n_states})"
 
 
+@checked
 def aggregated_values(cells: ArrayLike) -> FiniteValueFeatures:
     """Return the indicators of a partition: ψ_k(x) = 1 if ``cells[x] == k``. Values are constant on cells."""
     labels = cell_labels("cells", cells)
@@ -190,6 +198,7 @@ def aggregated_values(cells: ArrayLike) -> FiniteValueFeatures:
     return FiniteValueFeatures(sp.csr_array((np.ones(labels.size), (states, labels)), shape=shape))
 
 
+@checked
 def soft_values(memberships: ArrayLike) -> FiniteValueFeatures:
     """Soft aggregation: ψ_k(x) is the share of state x in cell k, from nonnegative (S, n_u) ``memberships``."""
     shares = finite_array("memberships", memberships, (None, None))
@@ -199,6 +208,7 @@ def soft_values(memberships: ArrayLike) -> FiniteValueFeatures:
     return FiniteValueFeatures(shares / totals)
 
 
+@checked
 def optimal_values(mdp: FiniteMDP, cost_features: Costs | ArrayLike) -> FiniteValueFeatures:
     """Columns V*_{c_i}, one for each cost: realizable when the expert is optimal for one of them."""
     check_type("mdp", mdp, FiniteMDP)
@@ -207,12 +217,15 @@ def optimal_values(mdp: FiniteMDP, cost_features: Costs | ArrayLike) -> FiniteVa
     return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
 
 
+@checked
 def policy_values(
     mdp: FiniteMDP, policies: Sequence[ArrayLike], cost_features: Costs | ArrayLike
 ) -> FiniteValueFeatures:
     """Columns V^π_{c_i}: for each of the (S, A) policies, one for each cost (policies vary slowest)."""
     check_type("mdp", mdp, FiniteMDP)
     costs = model_costs("cost_features", cost_features, mdp.dynamics)
+    if len(policies) == 0:
+        raise ValueError("policies must hold at least one policy")
     columns = [mdp.value_function(policy, cost) for policy in policies for cost in costs.table.T]
     return FiniteValueFeatures(np.clip(np.stack(columns, axis=1), -1, 1))
 

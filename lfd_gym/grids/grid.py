@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
+from lfd_gym.arguments import checked
 from lfd_gym.validation import FloatArray, IntArray, finite_array
 
 Interpolation = Literal["multilinear", "simplex"]
@@ -65,6 +66,7 @@ class Grid:
     array([[2.5, 1. ]])
     """
 
+    @checked
     def __init__(
         self,
         axes: Sequence[ArrayLike],
@@ -104,6 +106,7 @@ class Grid:
         """(n_points, d), the last coordinate running fastest."""
         return np.stack([part.ravel() for part in np.meshgrid(*self.axes, indexing="ij")], axis=1)
 
+    @checked
     def interpolate(self, states: ArrayLike) -> tuple[IntArray, FloatArray]:
         """Return (n, n_corners) numbers of points and their weights; what lies outside counts as on the edge."""
         batch = np.ascontiguousarray(finite_array("states", states, (None, len(self.axes))))
@@ -121,6 +124,7 @@ class Grid:
         )
         return corners, weights
 
+    @checked
     def inside(self, states: ArrayLike) -> NDArray[np.bool_]:
         """Say which of (n, d) states lie in the box; along a periodic axis all do."""
         batch = finite_array("states", states, (None, len(self.axes)))

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from tqdm import tqdm
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs
 from lfd_gym.envs.classic_control import ClassicControlModel
 from lfd_gym.envs.processes import sample_next_in_processes
@@ -88,6 +89,7 @@ class GridModel:
     FiniteMDP(n_states=1640, n_actions=11, discount=0.95, nonzeros=70431)
     """
 
+    @checked
     def __init__(
         self,
         simulator: GenerativeModel,
@@ -210,6 +212,7 @@ class GridModel:
         """What makes a mean of the discounted sum over the steps that an action is held."""
         return (1 - self.discount) / (1 - self.mdp_discount)
 
+    @checked
     def mdp(self, initial_states: ArrayLike, weights: ArrayLike | None = None) -> FiniteMDP:
         """Return the finite model that begins in ``initial_states``, alike or with ``weights``."""
         return FiniteMDP(

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lfd_gym.validation import FloatArray, discount_factor
+from lfd_gym.arguments import checked
+from lfd_gym.validation import FloatArray, count, discount_factor, number
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Criterion:
             raise ValueError(f"horizon must be a whole number of steps or None, got {self.horizon!r}")
         if self.horizon < 1:
             raise ValueError(f"horizon must be at least 1, got {self.horizon}")
-        if not 0 < self.discount <= 1:
+        if not 0 < number("discount", self.discount) <= 1:
             raise ValueError(f"discount must lie in (0, 1] with a horizon, got {self.discount}")
         object.__setattr__(self, "discount", float(self.discount))
 
@@ -63,16 +64,20 @@ class Criterion:
         # 1 − γ^H without the loss of digits for γ near one.
         return (1 - self.discount) / -math.expm1(self.horizon * math.log(self.discount))
 
+    @checked
     def weights(self, n_steps: int) -> FloatArray:
         """Return the weights of the first ``n_steps`` steps."""
-        steps = np.arange(n_steps)
+        steps = np.arange(count("n_steps", n_steps, 0))
         weights = self.scale * self.discount**steps
         return np.asarray(weights if self.horizon is None else np.where(steps < self.horizon, weights, 0.0))
 
+    @checked
     def unseen(self, lengths: Any) -> Any:
         """Return how much of the weight comes after ``lengths`` steps."""
+        if not (np.asarray(lengths) >= 0).all():
+            raise ValueError(f"lengths must not be negative, got {lengths}")
         if self.horizon is None:
-            return self.discount**lengths
+            return self.discount ** (np.asarray(lengths) if isinstance(lengths, (list, tuple)) else lengths)
         left = np.maximum(self.horizon - np.asarray(lengths), 0)
         if self.discount == 1:
             return left / self.horizon
@@ -82,8 +87,11 @@ class Criterion:
             np.exp(rate * np.minimum(lengths, self.horizon)) * np.expm1(rate * left) / math.expm1(rate * self.horizon)
         )
 
+    @checked
     def steps(self, tail: float) -> int:
         """Return the smallest number of steps after which at most ``tail`` of the weight is left, H at most."""
+        if not tail > 0:
+            raise ValueError(f"tail must be positive, got {tail}")
         if self.horizon is not None:
             enough = np.flatnonzero(self.unseen(np.arange(self.horizon + 1)) <= tail)
             return max(1, int(enough[0]))

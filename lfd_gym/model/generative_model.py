@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
+from lfd_gym.arguments import checked
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, IntArray
@@ -83,6 +84,7 @@ class TabularModel:
     array([1, 0, 1])
     """
 
+    @checked
     def __init__(
         self,
         transitions: sp.csr_array | ArrayLike,
@@ -92,6 +94,7 @@ class TabularModel:
         self._build(FiniteDynamics(transitions, initial_distribution, absorbing_state))  # type: ignore[arg-type]
 
     @classmethod
+    @checked
     def of(cls, source: FiniteMDP | FiniteDynamics) -> TabularModel:
         """Return the generative model of an MDP, or of dynamics; it shares the arrays of the transitions."""
         model = cls.__new__(cls)  # they are validated already, which is most of the work for millions of pairs
@@ -115,11 +118,13 @@ class TabularModel:
             dynamics.transitions.indptr, dynamics.transitions.indices, dynamics.transitions.data
         )
 
+    @checked
     def sample_initial(self, n: int, rng: np.random.Generator) -> IntArray:
         """Draw ``n`` independent initial states."""
         check_generator("rng", rng)
         return self.initial_table.sample(np.zeros(batch_size("n", n), dtype=np.int64), rng)
 
+    @checked
     def sample_next(self, states: ArrayLike, actions: ArrayLike, rng: np.random.Generator) -> IntArray:
         """Draw one next state for each state-action pair."""
         state_array, action_array = _integers("states", states), _integers("actions", actions)
@@ -135,14 +140,17 @@ class TabularModel:
             _check_range("actions", action_array[wrong:], self.n_actions)
         return drawn
 
+    @checked
     def observe(self, states: ArrayLike) -> IntArray:
         """Return the states themselves."""
         return _check_range("states", _integers("states", states), self.n_states)
 
+    @checked
     def states_of(self, observations: ArrayLike) -> IntArray:
         """Return the states that are seen: the observations themselves."""
         return _check_range("observations", _integers("observations", observations), self.n_states)
 
+    @checked
     def is_absorbing(self, states: ArrayLike) -> NDArray[np.bool_]:
         """Say which states are the absorbing one."""
         array = _check_range("states", _integers("states", states), self.n_states)

@@ -23,10 +23,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.model import planning
 from lfd_gym.model.dynamics import FiniteDynamics, TransitionTable
 from lfd_gym.model.planning import Plan
 from lfd_gym.validation import FloatArray, IntArray, discount_factor, distribution, finite_array, policy_array
+
+#: Of costs and values.
+_LARGEST = 1e150
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -56,6 +60,7 @@ class FiniteMDP:
     dynamics: FiniteDynamics
     discount: float
 
+    @checked
     def __init__(
         self,
         transitions: sp.csr_array | ArrayLike,
@@ -97,6 +102,7 @@ class FiniteMDP:
     # -- construction -------------------------------------------------------------------------------------------------
 
     @classmethod
+    @checked
     def of(cls, dynamics: FiniteDynamics, discount: float) -> FiniteMDP:
         """Return ``dynamics`` with a discount; the arrays are shared."""
         mdp = cls.__new__(cls)
@@ -104,23 +110,27 @@ class FiniteMDP:
         return mdp
 
     @classmethod
+    @checked
     def from_dict(cls, table: TransitionTable, initial_distribution: ArrayLike, discount: float) -> FiniteMDP:
         """Build from a toy_text table, see `FiniteDynamics.from_table`."""
         return cls.of(FiniteDynamics.from_table(table, initial_distribution), discount)
 
     @classmethod
+    @checked
     def from_env(cls, env: gym.Env[Any, Any], discount: float) -> FiniteMDP:
         """Build from a tabular environment, see `FiniteDynamics.from_env`."""
         return cls.of(FiniteDynamics.from_env(env), discount)
 
     # -- operators ----------------------------------------------------------------------------------------------------
 
+    @checked
     def bellman_flow(self, occupancy: ArrayLike) -> FloatArray:
         """T_γ μ: the (S,) net flow out of each state; equals ``initial_distribution`` iff μ is an occupancy measure."""
         pairs = finite_array("occupancy", occupancy, (self.n_states, self.n_actions))
         flow = pairs.sum(axis=1) - self.discount * (self.transitions.T @ pairs.ravel())
         return np.asarray(flow / (1 - self.discount))
 
+    @checked
     def bellman_adjoint(self, values: ArrayLike) -> FloatArray:
         """T_γ* u: (S, A), with ⟨T_γ μ, u⟩ = ⟨μ, T_γ* u⟩; c − T_γ* V is the advantage of c over V."""
         state_values = finite_array("values", values, (self.n_states,))
@@ -129,6 +139,7 @@ class FiniteMDP:
 
     # -- policies -----------------------------------------------------------------------------------------------------
 
+    @checked
     def occupancy(self, policy: ArrayLike, tolerance: float = 1e-10, start: ArrayLike | None = None) -> FloatArray:
         """μ_π, (S, A): the discounted visitation frequencies of ``policy``, summing to one.
 
@@ -139,6 +150,7 @@ class FiniteMDP:
         probabilities = one_hot(chosen, self.n_actions) if chosen.ndim == 1 else chosen
         return np.asarray(states[:, None] * probabilities)
 
+    @checked
     def state_occupancy(
         self, policy: ArrayLike, tolerance: float = 1e-10, start: ArrayLike | None = None
     ) -> FloatArray:
@@ -162,6 +174,7 @@ class FiniteMDP:
             self._start("start", start),
         )
 
+    @checked
     def value_function(
         self, policy: ArrayLike, cost: ArrayLike, tolerance: float = 1e-10, start: ArrayLike | None = None
     ) -> FloatArray:
@@ -187,10 +200,12 @@ class FiniteMDP:
             self._start("start", start),
         )
 
+    @checked
     def expected_cost(self, policy: ArrayLike, cost: ArrayLike, tolerance: float = 1e-10) -> float:
         """ρ_c(π) = ⟨ν₀, V^π_c⟩, in [−1, 1] for costs in [−1, 1], with an error of at most ``tolerance``."""
         return float(self.initial_distribution @ self.value_function(policy, cost, tolerance))
 
+    @checked
     def plan(
         self,
         cost: ArrayLike,
@@ -219,6 +234,7 @@ class FiniteMDP:
             self.transitions, self.pair_cost(cost), self.discount, _positive("tolerance", tolerance), start, visits
         )
 
+    @checked
     def optimal_policy(self, cost: ArrayLike, tolerance: float = 1e-10) -> FloatArray:
         """Return an (S, A) deterministic policy, optimal for ``cost`` up to ``tolerance`` from every state."""
         plan = self.plan(cost, tolerance)
@@ -236,8 +252,9 @@ class FiniteMDP:
         return np.asarray(probabilities / probabilities.sum(axis=1, keepdims=True))
 
     def _start(self, name: str, values: ArrayLike | None) -> FloatArray | None:
-        return None if values is None else finite_array(name, values, (self.n_states,))
+        return None if values is None else _not_huge(name, finite_array(name, values, (self.n_states,)))
 
+    @checked
     def pair_cost(self, cost: ArrayLike) -> FloatArray:
         """Check a cost given as (S·A,) or (S, A) and return it as (S, A)."""
         array = np.asarray(cost, dtype=np.float64)
@@ -248,7 +265,7 @@ class FiniteMDP:
                 f"cost must have shape {(self.n_states * self.n_actions,)} or {(self.n_states, self.n_actions)}, "
                 f"got {array.shape}"
             )
-        return finite_array("cost", array, (self.n_states, self.n_actions))
+        return _not_huge("cost", finite_array("cost", array, (self.n_states, self.n_actions)))
 
     def __repr__(self) -> str:
         return (
@@ -307,3 +324,10 @@ def _positive(name: str, value: float) -> float:
     if not 0 < value < np.inf:
         raise ValueError(f"{name} must be positive, got {value}")
     return float(value)
+
+
+def _not_huge(name: str, array: FloatArray) -> FloatArray:
+    """Refuse numbers of which a few, added and multiplied, would be infinite."""
+    if array.size and np.abs(array).max() > _LARGEST:
+        raise ValueError(f"{name} must lie within {_LARGEST:g} of zero, got {array.flat[np.abs(array).argmax()]}")
+    return array

@@ -20,6 +20,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.mdp import FiniteMDP, one_hot
 from lfd_gym.policies.networks import network_policy
@@ -42,6 +43,7 @@ class Stated(Protocol):
 PolicyLike: TypeAlias = Policy | FloatArray | Stated | Predictor | Callable[[NDArray[Any]], Any]
 
 
+@checked
 def as_policy(policy: PolicyLike, *, deterministic: bool = False) -> Policy:
     """Return ``policy`` as a `Policy`, see the module; if ``deterministic``, one that takes its best actions."""
     found = _wrapped(policy)
@@ -55,11 +57,11 @@ def _wrapped(policy: Any) -> Policy:
         return policy.inner  # type: ignore[no-any-return]
     if isinstance(policy, np.ndarray):
         return TablePolicy(policy)
-    if isinstance(policy, Stated):
+    if isinstance(policy, Stated) and not isinstance(policy, type):
         return _StatedPolicy(policy)
-    if isinstance(policy, Predictor):
+    if isinstance(policy, Predictor) and not isinstance(policy, type):
         return network_policy(policy) or PredictorPolicy(policy)
-    if callable(policy):
+    if callable(policy) and not isinstance(policy, type):
         return FunctionPolicy(policy)
     raise TypeError(
         "policy must be an (S, A) array, have `probabilities` or `predict`, or be a function of observations; "

@@ -12,14 +12,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp, softmax
 
+from lfd_gym.arguments import checked
 from lfd_gym.model.mdp import FiniteMDP, policy_from_occupancy
 from lfd_gym.model.planning import warn_if_missed
-from lfd_gym.validation import FloatArray, check_type, distribution
+from lfd_gym.validation import FloatArray, check_type, distribution, policy_array
 
 #: Soft policy iteration gains in every round until only rounding is left.
 _ROUNDS_WITHOUT_GAIN = 10
 
 
+@checked
 def noisy_policy(policy: ArrayLike, epsilon: float) -> FloatArray:
     """Return the policy that with probability ``epsilon`` takes a uniformly drawn action instead.
 
@@ -31,9 +33,13 @@ def noisy_policy(policy: ArrayLike, epsilon: float) -> FloatArray:
     if not 0 <= epsilon <= 1:
         raise ValueError(f"epsilon must lie in [0, 1], got {epsilon}")
     rows = np.asarray(policy, dtype=np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"policy must have shape (S, A), got {rows.shape}")
+    rows = policy_array("policy", rows, *rows.shape)
     return np.asarray((1 - epsilon) * rows + epsilon / rows.shape[1])
 
 
+@checked
 def soft_optimal_policy(mdp: FiniteMDP, cost: ArrayLike, temperature: float, tolerance: float = 1e-8) -> FloatArray:
     """Return the policy that minimises the discounted cost minus ``temperature`` times its entropy.
 
@@ -80,6 +86,7 @@ def soft_optimal_policy(mdp: FiniteMDP, cost: ArrayLike, temperature: float, tol
         values = mdp.value_function(policy, costs + temperature * (exponents - log_total), tolerance / 4)
 
 
+@checked
 def mixture_policy(mdp: FiniteMDP, policies: Sequence[ArrayLike], weights: ArrayLike) -> FloatArray:
     """Return the policy whose occupancy is the weighted mean of the occupancies of ``policies``.
 

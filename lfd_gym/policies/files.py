@@ -11,6 +11,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from lfd_gym.arguments import checked
 from lfd_gym.files import read_arrays, refusing, write_arrays
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.policies.networks import NetworkPolicy
@@ -41,6 +42,7 @@ def register_policy_kind(kind: type[Policy]) -> None:
     KINDS[kind.kind] = kind
 
 
+@checked
 def save_policy(policy: PolicyLike, path: str | Path, overwrite: bool = False) -> None:
     """Write a policy that is numbers alone: tables, tiles, networks of Stable-Baselines3, and mixtures of these.
 
@@ -62,6 +64,7 @@ def save_policy(policy: PolicyLike, path: str | Path, overwrite: bool = False) -
     write_arrays(path, {"format": FORMAT, **data}, arrays, overwrite)
 
 
+@checked
 def load_policy(path: str | Path, max_bytes: int | None = None) -> Policy:
     """Read what `save_policy` wrote: the same probabilities, and ``predict`` goes on drawing where it was.
 

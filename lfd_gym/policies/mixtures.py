@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.policies.files import policy_from_data, policy_to_data
 from lfd_gym.policies.policy import Actor, Arrays, Policy
@@ -46,6 +47,7 @@ class MixturePolicy(Policy):
 
     kind: ClassVar[str] = "mixture"
 
+    @checked
     def __init__(self, policies: Sequence[PolicyLike], weights: ArrayLike) -> None:
         self.policies = tuple(as_policy(policy) for policy in policies)
         self.weights = distribution("weights", weights, len(self.policies))

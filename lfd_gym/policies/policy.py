@@ -178,6 +178,8 @@ class FinitePolicy(Policy):
 
 def sample_rows(probabilities: FloatArray, rng: np.random.Generator) -> IntArray:
     """Draw one index from each row of a (n, A) array of distributions; an index of probability zero is never drawn."""
+    if not hasattr(rng, "random"):
+        raise TypeError(f"rng must be a numpy.random.Generator, got {rng!r:.80}")
     totals = probabilities.cumsum(axis=1)
     # The product may round up to the total itself, which no index would own.
     uniforms = np.minimum(rng.random(len(probabilities)) * totals[:, -1], np.nextafter(totals[:, -1], 0))

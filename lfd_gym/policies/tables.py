@@ -40,7 +40,7 @@ class TablePolicy(FinitePolicy):
 
     def __init__(self, table: Any, observation_space: gym.Space[Any] | None = None) -> None:
         array = np.asarray(table, dtype=np.float64)
-        if array.ndim != 2:
+        if array.ndim != 2 or 0 in array.shape:
             raise ValueError(f"policy must be an (S, A) array, got shape {array.shape}")
         self.table = policy_array("policy", array, *array.shape)
         self.observation_space = gym.spaces.Discrete(len(array)) if observation_space is None else observation_space
@@ -52,18 +52,22 @@ class TablePolicy(FinitePolicy):
 
     def _states(self, observations: NDArray[Any]) -> IntArray:
         """Return the states that observations stand for, or refuse those that stand for none."""
+        if observations.dtype.kind not in "biuf" or observations.ndim not in (1, 2):
+            raise ValueError(
+                f"observations must be a batch of states, got shape {observations.shape} of {observations.dtype}"
+            )
         if observations.ndim == 2:
+            if observations.shape[1] != len(self.table):
+                raise ValueError(f"observations must be one-hot of {len(self.table)}, got shape {observations.shape}")
             hot = observations == 1
             wrong = (hot.sum(axis=1) != 1) | ((observations != 0).sum(axis=1) != 1)
             if wrong.any():
-                raise ValueError(f"observation {observations[wrong][0]} is not the one-hot vector of a state")
+                raise ValueError(f"observations must be states or their one-hot vectors, got {observations[wrong][0]}")
             return np.asarray(hot.argmax(axis=1))
         states = observations.astype(np.int64)
         wrong = (states != observations) | (states < 0) | (states >= len(self.table))
         if wrong.any():
-            raise ValueError(
-                f"observation {observations[wrong][0]} is not one of the states 0 to {len(self.table) - 1}"
-            )
+            raise ValueError(f"observations must be states 0 to {len(self.table) - 1}, got {observations[wrong][0]}")
         return states
 
     def to_data(self) -> tuple[dict[str, Any], Arrays]:

@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.policies.policy import Arrays, FinitePolicy
 from lfd_gym.validation import FloatArray, IntArray, finite_array, policy_array
 
@@ -33,6 +34,7 @@ class TileGrid:
     array([0, 7])
     """
 
+    @checked
     def __init__(self, low: ArrayLike, high: ArrayLike, counts: Sequence[int]) -> None:
         self.low = finite_array("low", low, (len(counts),))
         self.high = finite_array("high", high, (len(counts),))
@@ -72,9 +74,11 @@ class TilePolicy(FinitePolicy):
 
     kind: ClassVar[str] = "tiles"
 
+    @checked
     def __init__(self, grid: TileGrid, table: ArrayLike) -> None:
         self.grid = grid
-        self.table = policy_array("table", table, grid.n_tiles, np.shape(table)[-1])
+        rows = finite_array("table", table, (grid.n_tiles, None))
+        self.table = policy_array("table", rows, *rows.shape)
         self.observation_space = gym.spaces.Box(-np.inf, np.inf, grid.low.shape, np.float64)
         self.action_space = gym.spaces.Discrete(self.table.shape[1])
 

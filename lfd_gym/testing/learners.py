@@ -10,16 +10,19 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.baselines.learner import Learner
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.learning import learn
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.task import Task
+from lfd_gym.validation import count
 
 _BATCH = 48
 _N_DRAWS = 500
 
 
+@checked
 def check_policy(policy: PolicyLike, task: Task, *, seed: int = 0) -> None:
     """Check that ``policy`` can act in ``task``; raise an `AssertionError` if it cannot.
 
@@ -28,6 +31,7 @@ def check_policy(policy: PolicyLike, task: Task, *, seed: int = 0) -> None:
     arguments and NumPy's global stream alone; and, where it has them, that its probabilities are distributions, that
     ``sample`` draws what they say, and that ``greedy`` takes the most probable.
     """
+    count("seed", seed, 0)
     found = as_policy(policy)
     seen = task.demonstrations.acted_on[:_BATCH]
     before, stream = seen.copy(), _global_stream()
@@ -60,6 +64,7 @@ def check_policy(policy: PolicyLike, task: Task, *, seed: int = 0) -> None:
     _demand(_global_stream() == stream, "check_policy", "calls draw from NumPy's global stream")
 
 
+@checked
 def check_learner(learner: Learner, task: Task | None = None, *, budget: int | None = None, seed: int = 0) -> None:
     """Check that ``learner`` keeps the promises of `Learner`; raise an `AssertionError` if it does not.
 

@@ -19,7 +19,7 @@ from scipy.special import chdtrc
 
 from lfd_gym.model.generative_model import GenerativeModel
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.validation import FloatArray, IntArray
+from lfd_gym.validation import FloatArray, IntArray, count
 
 _BATCH = 48
 _REPEATS = 8  # copies of each pair in a batch, which show whether the transitions are random
@@ -66,6 +66,8 @@ def check_generative_model(
     >>> check_generative_model(lfd.as_generative_model(mdp), mdp=mdp)
     """
     _check_interface(model)
+    count("seed", seed, 0)
+    count("n_draws", n_draws)
     sample = _collect(model, seed)
     _check_inputs_unchanged(model, sample, seed)
     _check_stateless(model, sample, seed)

@@ -13,14 +13,13 @@ The folder appears in one step, complete.
 from __future__ import annotations
 
 import json
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lfd_gym.files import refusing, replacing_folder
+from lfd_gym.files import check_writable, refusing, replacing_folder
 from lfd_gym.policies.files import load_policy, save_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.resources import Resources, machine, versions
@@ -58,10 +57,7 @@ def check_run_target(folder: Path, overwrite: bool) -> None:
         if not overwrite:
             raise FileExistsError(f"{folder} exists already; --force replaces it")
         _check_own(folder)
-    try:
-        Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent)).rmdir()
-    except OSError as error:
-        raise OSError(error.errno, f"cannot write {folder}: {error.strerror}") from error
+    check_writable(folder)
 
 
 def _check_own(folder: Path) -> None:

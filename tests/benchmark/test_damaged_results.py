@@ -61,13 +61,16 @@ def test_labels_are_text_everywhere(finished):
     assert f"#env-{LABEL}" in page.links
 
 
-@pytest.mark.parametrize("line", ['{"cell": "a", "sta{"cell": 3}', "[]", '{"cell": 1, "status": "ok"}', "\x00"])
+@pytest.mark.parametrize(
+    "line", ['{"cell": "a", "sta{"cell": 3}', "[]", '{"cell": 1, "status": "ok"}', "\x00", b'{"cell": "\xe5"}']
+)
 def test_torn_rows_are_named_and_can_be_dropped(finished, tmp_path, capsys, line):
     folder = tmp_path / "run"
     folder.mkdir()
     (folder / "spec.json").write_bytes((finished / "spec.json").read_bytes())
     rows = (finished / "results.jsonl").read_text().splitlines()
-    (folder / "results.jsonl").write_text("\n".join([rows[0], line, rows[1]]) + "\n")
+    line = line if isinstance(line, bytes) else line.encode()
+    (folder / "results.jsonl").write_bytes(b"\n".join([rows[0].encode(), line, rows[1].encode()]) + b"\n")
     results = ResultsFolder.open(folder)
     with pytest.raises(FileContentError, match=r"results\.jsonl, line 2 is no result"):
         results.rows()

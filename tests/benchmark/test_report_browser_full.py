@@ -18,6 +18,8 @@ from lfd_gym.benchmark import (
 )
 from lfd_gym.benchmark.report import write_report
 
+GRID = "lfd_gym/StochasticGridworld-v0"
+
 pytestmark = pytest.mark.skipif(
     shutil.which("chromium") is None or shutil.which("chromedriver") is None,
     reason="needs chromium and chromedriver (Debian: apt-get install chromium chromium-driver)",
@@ -47,6 +49,36 @@ def browser(tmp_path_factory):
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     yield driver
     driver.quit()
+
+
+#: Labels that would end the page, run a script or load a picture if they were not text.
+STRANGE = (
+    "<plaintext>",
+    "<script>document.title='run'</script>",
+    '"><img&src=x&onerror=document.title=1>',
+    "a'b&amp;c",
+)
+
+
+def test_labels_are_shown_as_they_are(tmp_path, browser):
+    spec = BenchmarkSpec(
+        environments=tuple(
+            EnvironmentSpec(label.replace("/", "|").replace("=", ":"), GRID, 0.9, 10, {"size": 3}) for label in STRANGE
+        ),
+        learners=(LearnerSpec("random", label=STRANGE[0]), LearnerSpec("tabular_bc", label="<b>bold<|b>")),
+        n_demonstrations=(2,),
+        seeds=(0,),
+    )
+    results = run_benchmark(spec, tmp_path / "run", ProcessEngine(2), progress_bar=False)
+    browser.get(write_report(results.path).as_uri())
+    assert "run" != browser.title != "1"
+    assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == []
+    assert sorted(first_column(browser)) == sorted(learner.label for learner in spec.learners)
+    shown = browser.find_element(By.TAG_NAME, "body").text
+    assert all(environment.label in shown for environment in spec.environments)
+    for tag in ("plaintext", "b"):
+        assert browser.find_elements(By.TAG_NAME, tag) == []
+    assert browser.find_elements(By.CSS_SELECTOR, "img[src=x], img[onerror]") == []
 
 
 def first_column(browser):

@@ -1,5 +1,8 @@
 """The command line, called as a user does."""
 
+import os
+import subprocess
+import sys
 from typing import get_args
 
 import pytest
@@ -72,3 +75,11 @@ def test_shell_completion_is_printed(capsys):
         main(["--tyro-print-completion", "bash"])
     script = capsys.readouterr().out
     assert all(command in script for command in commands())
+
+
+def test_a_terminal_that_does_not_know_greek_gets_question_marks():
+    code = "import sys; from lfd_gym import cli\n"
+    code += "cli._main = lambda words: print(chr(0x3B3), chr(0x2264), 1) or 0\nsys.exit(cli.main([]))"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, timeout=100)
+    assert (done.returncode, done.stdout) == (0, "? ? 1\n"), done.stderr[-500:]

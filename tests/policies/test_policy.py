@@ -35,9 +35,9 @@ def test_predict_takes_one_observation_or_a_batch():
     assert TILES.predict(np.array([[-0.5, 0.5]] * 3))[0].tolist() == [1, 1, 1]
     one_hot = TablePolicy(TABLE, gym.spaces.Box(0, 1, (2,)))
     assert one_hot.predict(np.array([0.0, 1.0]))[0] == 0
-    with pytest.raises(ValueError, match="is not the one-hot vector of a state"):
+    with pytest.raises(ValueError, match="must be states or their one-hot vectors"):
         one_hot.predict(np.array([0.5, 0.5]))
-    with pytest.raises(ValueError, match="observation 2 is not one of the states 0 to 1"):
+    with pytest.raises(ValueError, match="observations must be states 0 to 1, got 2"):
         policy.predict(np.array([0, 2]))
 
 

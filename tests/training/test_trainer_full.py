@@ -297,9 +297,9 @@ def test_one_hot_observations(world):
 
 
 def test_unseen_observations_are_refused(trained):
-    with pytest.raises(ValueError, match="observation 36 is not one of the states 0 to 35"):
+    with pytest.raises(ValueError, match="observations must be states 0 to 35, got 36"):
         trained.policy.predict(np.array([0, 36]))
-    with pytest.raises(ValueError, match="observation -1 is not one of the states"):
+    with pytest.raises(ValueError, match="observations must be states 0 to 35, got -1"):
         trained.policy.predict(np.array([-1]))
 
 

@@ -84,6 +84,8 @@ class DescentRun:
         self._steps = steps
         #: Rounds and residuals at which the averages were looked at.
         self.history: list[tuple[int, float]] = []
+        #: Whether all is done that was due: what can be continued.
+        self.is_whole = True
         # Sums of θ up to the start of the tail, and up to the start of the epoch before the next tail.
         self._marks = np.zeros((1 if horizon is not None else 2, problem.n_occupancy_features))
 
@@ -113,6 +115,7 @@ class DescentRun:
         """Do so many rounds, not beyond `next_stop`, and what is due after them."""
         mark, look = self._next_mark(), self._next_look()
         self.descent.advance(n_iterations)
+        self.is_whole = False
         if self.iteration == mark and mark != self.horizon:
             self._marks[:-1] = self._marks[1:]
             self._marks[-1] = self.descent.sums()[0]
@@ -120,6 +123,7 @@ class DescentRun:
                 self._start_epoch()
         if self.iteration == look and self.problem.mdp is not None:
             self.history.append((self.iteration, self.residual()))
+        self.is_whole = True
 
     def _start_epoch(self) -> None:
         old, new = self._steps(self.iteration), self._steps(self._steps.epoch_end(self.iteration))

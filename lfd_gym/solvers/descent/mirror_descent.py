@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from lfd_gym.arguments import checked
 from lfd_gym.features.occupancy_features import NoPolicyError
 from lfd_gym.files import refusing
 from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator, check_model
@@ -108,6 +109,7 @@ class _Options:
             raise ValueError(f"checkpoint must be a file in a folder that exists, got {self.checkpoint}")
 
 
+@checked
 def solve_mirror_descent(
     problem: SaddlePointProblem,
     model: GenerativeModel,
@@ -176,6 +178,7 @@ def solve_mirror_descent(
     return _solve(problem, model, _finite_oracle(problem, model), rng, options)
 
 
+@checked
 def solve_mirror_descent_many(
     problem: SaddlePointProblem,
     model: GenerativeModel,
@@ -259,8 +262,11 @@ def _solve(
             save_checkpoint(options.checkpoint, {**description, "seconds": seconds}, run.arrays())
 
     with _held_signals(options.checkpoint is not None) as signals:
-        _iterate(run, options, signals, save)
-        save()
+        try:
+            _iterate(run, options, signals, save)
+        finally:  # also if the simulator fails: the rounds before are not lost
+            if run.is_whole:
+                save()
     return _solution(run, options, seconds_before + time.perf_counter() - started)
 
 

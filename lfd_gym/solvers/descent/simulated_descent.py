@@ -61,26 +61,38 @@ class SimulatedDescent:
             self._iterate()
 
     def _iterate(self) -> None:
+        before = self._rng.bit_generator.state
+        try:
+            self._round()
+        except (
+            BaseException
+        ):  # a round is done or not begun: what a simulator breaks can be continued from a checkpoint
+            self._rng.bit_generator.state = before
+            raise
+
+    def _round(self) -> None:
+        """Draw everything that a round needs, then change what it changes."""
         theta, lam, w = self.current()
-        for total, weights in zip(self._sums, (theta, lam, w), strict=True):
-            total += weights
-        self._counter += 1
         problem, steps, size = self.problem, self._steps, self.batch_size
         indices = self._rng.choice(theta.size, size=(2, size), p=theta)
         columns = np.concatenate([self._rng.integers(theta.size, size=size), indices[0]])
         costs, slopes = self._draw(columns)  # of i, then of j
         advantages = costs @ w - slopes @ lam
         gradient = self._theta_gradient(columns, advantages, theta)
+        starts = problem.value_features.evaluate(self.model.observe(self.model.sample_initial(size, self._rng)))
+        states, actions = problem.occupancy_features.sample(indices[1], self._rng)
+        costs = problem.costs.rows(self.model.observe(states), actions, self.model.is_absorbing(states))
+        new_w = problem.costs.weights.mirror_step(w, steps.cost * (costs.mean(axis=0) - problem.expert_features))
+        value_step = steps.value / sqrt(self.iteration + 1) if steps.value_decays else steps.value
+        new_lambda = problem.value_set.project(lam + value_step * (starts - slopes[size:]).mean(axis=0))
+
+        for total, weights in zip(self._sums, (theta, lam, w), strict=True):
+            total += weights
+        self._counter += 1
         self._log_theta -= steps.occupancy * gradient
         self._log_theta -= self._log_theta.max()
         np.maximum(self._log_theta, -_LOWEST, out=self._log_theta)
-
-        value_step = steps.value / sqrt(self.iteration) if steps.value_decays else steps.value
-        starts = problem.value_features.evaluate(self.model.observe(self.model.sample_initial(size, self._rng)))
-        self._lambda = problem.value_set.project(lam + value_step * (starts - slopes[size:]).mean(axis=0))
-        states, actions = problem.occupancy_features.sample(indices[1], self._rng)
-        costs = problem.costs.rows(self.model.observe(states), actions, self.model.is_absorbing(states))
-        self._w = problem.costs.weights.mirror_step(w, steps.cost * (costs.mean(axis=0) - problem.expert_features))
+        self._lambda, self._w = new_lambda, new_w
 
     def _draw(self, columns: IntArray) -> tuple[FloatArray, FloatArray]:
         """Draw (x, a) from the columns of Φ and y ~ P(·|x, a); return c(x, a) and (ψ_x − γψ_y)/(1−γ)."""

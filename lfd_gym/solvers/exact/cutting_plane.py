@@ -23,6 +23,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs
 from lfd_gym.costs.sets import CostClass
 from lfd_gym.model.mdp import FiniteMDP
@@ -44,6 +45,7 @@ _ENOUGH = 0.8  # of the tolerance: a gap that is surely small enough
 _MOST_TIGHTENINGS = 3
 
 
+@checked
 def solve_cutting_plane(
     mdp: FiniteMDP,
     cost_features: Costs | ArrayLike,

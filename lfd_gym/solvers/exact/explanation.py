@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs, model_costs
 from lfd_gym.costs.sets import CostClass
 from lfd_gym.model.mdp import FiniteMDP
@@ -44,6 +45,7 @@ class Explanation:
         return self.optimal
 
 
+@checked
 def explains(
     mdp: FiniteMDP,
     cost_features: Costs | ArrayLike,
@@ -119,6 +121,7 @@ class ExplainingWeights:
         return np.stack([self.vertices.min(axis=0), self.vertices.max(axis=0)], axis=1)
 
 
+@checked
 def explaining_weights(
     mdp: FiniteMDP,
     cost_features: Costs | ArrayLike,

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs
 from lfd_gym.costs.sets import CostClass
 from lfd_gym.model.mdp import FiniteMDP, one_hot, policy_from_occupancy
@@ -58,6 +59,7 @@ class LinearProgramSolution(ExactSolution):
     n_iterations: int
 
 
+@checked
 def solve_linear_program(
     mdp: FiniteMDP,
     cost_features: Costs | ArrayLike,

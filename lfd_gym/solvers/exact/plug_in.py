@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs
 from lfd_gym.costs.sets import CostClass
 from lfd_gym.model.generative_model import GenerativeModel, check_generator, check_model
@@ -24,6 +25,7 @@ from lfd_gym.validation import discount_factor
 _DRAWS_AT_ONCE = 2_000_000
 
 
+@checked
 def solve_plug_in(
     model: GenerativeModel,
     cost_features: Costs | ArrayLike,
@@ -74,6 +76,7 @@ def solve_plug_in(
     return replace(solution, oracle_calls=draws_per_pair * estimated.n_states * estimated.n_actions)
 
 
+@checked
 def estimate_mdp(model: GenerativeModel, discount: float, draws_per_pair: int, rng: np.random.Generator) -> FiniteMDP:
     """Return the MDP whose transitions are the frequencies of ``draws_per_pair`` draws of every pair.
 

@@ -24,6 +24,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from lfd_gym._jit import jit
+from lfd_gym.arguments import checked
 from lfd_gym.costs.sets import Ball, Simplex
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.solvers.solution import SaddlePoint, SaddlePointSolution
@@ -49,6 +50,7 @@ class HybridSolution(SaddlePointSolution):
     n_restarts: int
 
 
+@checked
 def solve_primal_dual_hybrid(
     problem: SaddlePointProblem, *, tolerance: float = 1e-6, max_iterations: int = 1_000_000
 ) -> HybridSolution:

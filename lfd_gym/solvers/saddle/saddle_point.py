@@ -21,6 +21,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import CostFunction, Costs, FunctionCosts, as_costs, model_costs
 from lfd_gym.costs.sets import Ball, Box, CostClass
 from lfd_gym.features.occupancy_features import FiniteOccupancyFeatures, OccupancyFeatures, TabularOccupancyFeatures
@@ -124,6 +125,7 @@ class SaddlePointProblem:
     # -- construction -------------------------------------------------------------------------------------------------
 
     @classmethod
+    @checked
     def tabular(
         cls,
         mdp: FiniteMDP,
@@ -148,6 +150,7 @@ class SaddlePointProblem:
         )
 
     @classmethod
+    @checked
     def linear(
         cls,
         mdp: FiniteMDP,
@@ -275,17 +278,22 @@ class SaddlePointProblem:
             raise TypeError(f"value_features must be over a finite space here, got {value}")
         return occupancy, value
 
+    @checked
     def occupancy(self, occupancy_weights: ArrayLike) -> FloatArray:
         """μ_θ, (S, A): a distribution over pairs, not necessarily an occupancy measure."""
-        return self.finite_features()[0].combine(np.asarray(occupancy_weights, dtype=np.float64))
+        return self.finite_features()[0].combine(self._checked_theta(occupancy_weights))
 
+    @checked
     def values(self, value_weights: ArrayLike) -> FloatArray:
         """u_λ, (S,)."""
-        return self.finite_features()[1].function(np.asarray(value_weights, dtype=np.float64))
+        return self.finite_features()[1].function(
+            finite_array("value_weights", value_weights, (self.n_value_features,))
+        )
 
+    @checked
     def policy(self, occupancy_weights: ArrayLike) -> Any:
         """π_θ(a|x) ∝ μ_θ(x, a): (S, A) over finite spaces, else what the features make of it."""
-        return self.occupancy_features.policy(np.asarray(occupancy_weights, dtype=np.float64))
+        return self.occupancy_features.policy(self._checked_theta(occupancy_weights))
 
     def check_point(self, point: PointLike) -> SaddlePoint:
         """Return (θ, λ, w) if they are in their domains, to rounding: outside, the residual bounds nothing."""
@@ -309,14 +317,20 @@ class SaddlePointProblem:
             return self.expert_features
         return finite_array("expert", expert, (self.n_costs,))
 
+    def _checked_theta(self, occupancy_weights: ArrayLike) -> FloatArray:
+        return finite_array("occupancy_weights", occupancy_weights, (self.n_occupancy_features,))
+
     def _weights(self, point: PointLike) -> SaddlePoint:
+        if len(point) != 3:
+            raise ValueError(f"point must be occupancy_weights, value_weights and cost_weights, got {len(point)} parts")
         theta, lam, w = point
         return SaddlePoint(
-            distribution("occupancy_weights", theta, self.n_occupancy_features),
-            finite_array("value_weights", lam, (self.n_value_features,)),
-            finite_array("cost_weights", w, (self.n_costs,)),
+            distribution("occupancy_weights of point", theta, self.n_occupancy_features),
+            finite_array("value_weights of point", lam, (self.n_value_features,)),
+            finite_array("cost_weights of point", w, (self.n_costs,)),
         )
 
+    @checked
     def gradients(self, point: PointLike, expert: ArrayLike | None = None) -> tuple[FloatArray, FloatArray, FloatArray]:
         """∇L in θ, λ and w: (Φᵀ(c_w − T*u_λ), Ψᵀ(ν₀ − Tμ_θ), Cᵀμ_θ − ρ)."""
         mdp, costs = self.known_model()
@@ -330,16 +344,19 @@ class SaddlePointProblem:
             costs.T @ occupancy.ravel() - self._expert(expert),
         )
 
+    @checked
     def operator(self, point: PointLike) -> tuple[FloatArray, FloatArray, FloatArray]:
         """G(z) = (∇_θ, −∇_λ, −∇_w) of the shifted empirical Lagrangian: what Algorithm 1 estimates without bias."""
         theta, lam, w = self.gradients(point)
         return theta + self.occupancy_shift, -lam, self.cost_shift - w
 
+    @checked
     def lagrangian(self, point: PointLike, expert: ArrayLike | None = None) -> float:
         """L(θ, λ, w): empirical, or the paper's L_r if ``expert`` is the expert's true ρ_C(π_E)."""
         _, slope, excess = self.gradients(point, expert)
         return float(slope @ np.asarray(point[1]) + excess @ np.asarray(point[2]))
 
+    @checked
     def shifted_lagrangian(self, point: PointLike, expert: ArrayLike | None = None) -> float:
         """L + C_βγ⟨μ_θ, 1⟩ − 2⟨w, 1⟩: the paper's L̂_r, or L̄_r if ``expert`` is the expert's true ρ_C(π_E)."""
         shift = self.occupancy_shift - self.cost_shift * float(np.sum(point[2]))
@@ -347,12 +364,14 @@ class SaddlePointProblem:
 
     # -- the saddle-point residual ------------------------------------------------------------------------------------
 
+    @checked
     def upper_value(self, occupancy_weights: ArrayLike, expert: ArrayLike | None = None) -> float:
         """Maximise L(θ, ·, ·) over λ and w, in closed form."""
         point = (occupancy_weights, np.zeros(self.n_value_features), np.zeros(self.n_costs))
         _, slope, excess = self.gradients(point, expert)
         return float(self.value_set.support(slope)) + float(self.costs.weights.support(excess))
 
+    @checked
     def lower_value(self, value_weights: ArrayLike, cost_weights: ArrayLike, expert: ArrayLike | None = None) -> float:
         """Minimise L(·, λ, w) over θ, in closed form."""
         mdp, costs = self.known_model()
@@ -363,10 +382,11 @@ class SaddlePointProblem:
         advantages = costs @ w - mdp.bellman_adjoint(values).ravel()
         return float(phi.inner(advantages).min() + mdp.initial_distribution @ values - w @ self._expert(expert))
 
+    @checked
     def saddle_point_residual(self, point: PointLike, expert: ArrayLike | None = None) -> float:
         """ε_sad(θ, λ, w) = max_{λ', w'} L(θ, λ', w') − min_{θ'} L(θ', λ, w), in closed form; zero at a saddle point.
 
         Empirical by default; the true residual if ``expert`` is the expert's true ρ_C(π_E).
         """
-        theta, lam, w = point
+        theta, lam, w = self._weights(point)
         return self.upper_value(theta, expert) - self.lower_value(lam, w, expert)

@@ -244,6 +244,33 @@ def test_a_signal_is_not_lost_when_the_simulator_fails(tmp_path):
     assert received == [signal.SIGTERM]
 
 
+@pytest.mark.parametrize("fails_in", ["sample_next", "sample_initial", "observe", "is_absorbing"])
+def test_a_simulator_that_fails_leaves_the_rounds_before(tmp_path, fails_in, monkeypatch):
+    problem = two_states_with_self_loops()
+
+    def solve(simulator, **options):
+        fixed = {"schedule": "practical", "progress": False, "batch_size": 4}
+        return solve_mirror_descent(problem, simulator, 60, np.random.default_rng(0), **fixed, **options)
+
+    simulator = Simulator(lfd.TabularModel.of(problem.mdp))
+    never_failed = solve(simulator, checkpoint=tmp_path / "whole.npz")
+    work, calls = getattr(simulator, fails_in), []
+
+    def breaks(*arguments):
+        calls.append(arguments)
+        if len(calls) == 40:
+            raise RuntimeError("the simulator broke")
+        return work(*arguments)
+
+    monkeypatch.setattr(simulator, fails_in, breaks)
+    path = tmp_path / "run.npz"
+    with pytest.raises(RuntimeError, match="the simulator broke"):
+        solve(simulator, checkpoint=path)
+    done = int(load_checkpoint(path)[1]["counter"][0])
+    assert 5 < done < 60
+    same_solution(solve(simulator, checkpoint=path), never_failed)
+
+
 def test_files_that_are_no_checkpoints_are_refused(tmp_path):
     problem, model = gridworld_problem(size=3)
     path = tmp_path / "run.npz"
