@@ -28,7 +28,10 @@ Rule = Callable[[Any], str]
 
 _ARRAY = "an array of numbers"
 _INTEGERS = "integers"
-_VALUES = (np.ndarray, list, tuple, str, float, np.floating)
+
+
+class ArgumentError(TypeError, ValueError):
+    """What is not what the annotation says: of another kind, which is a wrong value too."""
 
 
 class _AnyArray:
@@ -71,10 +74,7 @@ def _taken(name: str, value: Any, rules: Mapping[str, Rule]) -> Any:
         return value.item() if isinstance(value, np.generic) else value
     kinds = {_ARRAY: "biuf", _INTEGERS: "iu"}.get(wanted)
     found = f"got {_shown(value)}" if kinds is None else _why_no_array(value, kinds)
-    # An array of texts is an array all the same: what is wrong is the value.
-    is_value = kinds is not None and isinstance(value, _VALUES)
-    error = ValueError if is_value or "one of" in wanted else TypeError
-    raise error(f"{name} must be {wanted}, {found}")
+    raise ArgumentError(f"{name} must be {wanted}, {found}")
 
 
 @cache
@@ -236,7 +236,8 @@ def _why_no_array(value: Any, kinds: str = "biuf") -> str:
     if sp.issparse(value):
         return f"got a sparse one, {value!r:.80}"
     if not isinstance(value, np.ndarray):
-        if isinstance(value, (str, bytes, Mapping)) or not (np.isscalar(value) or isinstance(value, Iterable)):
+        arrays = np.isscalar(value) or isinstance(value, Iterable) or hasattr(value, "__array__")
+        if isinstance(value, (str, bytes, Mapping)) or not arrays:
             return f"got {_shown(value)}"
         try:
             value = np.asarray(value)

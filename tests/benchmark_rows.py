@@ -8,7 +8,7 @@ from lfd_gym.engines import Outcome
 class Here:
     """Runs everything in this process, one after the other."""
 
-    def run(self, function, items, time_limit):
+    def run(self, function, items, time_limit, prepare=None):
         for item in items:
             yield item, Outcome(function(item))
 

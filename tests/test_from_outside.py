@@ -125,4 +125,4 @@ def test_benchmark_and_report_take_it(module, tmp_path):
     )
     rows = run_benchmark(spec, tmp_path / "runs", ProcessEngine(1), progress_bar=False).rows()
     assert [row["status"] for row in rows] == ["ok", "ok"]
-    assert "favourite_action" in write_report(tmp_path / "runs").read_text()
+    assert "favourite_action" in write_report(tmp_path / "runs", imported=["ten_lines"]).read_text()

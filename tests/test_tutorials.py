@@ -17,6 +17,7 @@ SLOW = {"4_has_it_worked", "5_which_costs"}
         for tutorial in tutorial_files()
     ],
 )
+@pytest.mark.filterwarnings("default::lfd_gym.validation.LfdGymWarning")  # which tutorials show and explain
 def test_runs(tutorial, tmp_path, monkeypatch):
     if tutorial.stem in EXTRAS and importlib.util.find_spec(EXTRAS[tutorial.stem]) is None:
         pytest.skip(f"needs {EXTRAS[tutorial.stem]}")

@@ -35,6 +35,9 @@ OLDER = {
 _ZEROS_BESIDE = {"InvertedDoublePendulum-v5": 2}
 
 
+__all__ = ["DatasetInfo", "info", "installed_id", "load", "names", "to_minari"]
+
+
 @dataclass(frozen=True)
 class DatasetInfo:
     """What is known of a dataset.

@@ -8,7 +8,10 @@ from types import ModuleType
 import lfd_gym
 
 #: The modules whose ``__all__`` is public.
-PUBLIC_MODULES = ("lfd_gym", *(f"lfd_gym.{name}" for name in ("baselines", "envs", "features", "plots", "testing")))
+PUBLIC_MODULES = (
+    "lfd_gym",
+    *(f"lfd_gym.{name}" for name in ("baselines", "datasets", "envs", "features", "plots", "testing")),
+)
 
 
 def public_names() -> list[str]:
@@ -40,8 +43,8 @@ def api_pages() -> dict[str, str]:
 
 _OVERVIEW = (
     "Every public name. Those of `lfd_gym` itself are used as `lfd.Task`, after `import lfd_gym as lfd`; those of "
-    "`lfd_gym.features`, `lfd_gym.baselines`, `lfd_gym.envs`, `lfd_gym.plots` and `lfd_gym.testing` under their "
-    "module. Modules and names that are not here may change at any time."
+    "`lfd_gym.features`, `lfd_gym.baselines`, `lfd_gym.datasets`, `lfd_gym.envs`, `lfd_gym.plots` and "
+    "`lfd_gym.testing` under their module. Modules and names that are not here may change at any time."
 )
 
 

@@ -47,8 +47,8 @@ BALL_EDGE = np.array([3 / np.sqrt(2), 0.0])
 @pytest.mark.parametrize(
     ("domain", "cost_class", "point", "message"),
     [
-        ("ball", "simplex", (2 * THETA, ZERO, W), "occupancy_weights must sum to 1, got 2"),
-        ("ball", "simplex", ([1.5, -0.5, 0.0, 0.0], ZERO, W), "occupancy_weights must be nonnegative"),
+        ("ball", "simplex", (2 * THETA, ZERO, W), "occupancy_weights of point must sum to 1, got 2"),
+        ("ball", "simplex", ([1.5, -0.5, 0.0, 0.0], ZERO, W), "occupancy_weights of point must be nonnegative"),
         ("ball", "simplex", (THETA, ZERO, [5.0, 0.0]), "cost_weights must sum to 1, got 5"),
         ("ball", "simplex", (THETA, ZERO, [2.0, -1.0]), "cost_weights must be nonnegative"),
         ("ball", "ball", (THETA, ZERO, [1.0, 0.1]), r"cost_weights must lie in Ball\(bound=1.0\), got"),

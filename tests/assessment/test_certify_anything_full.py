@@ -50,7 +50,6 @@ def test_a_policy_cloned_from_logged_data():
         lfd.certify(cloned, data, held_out=held_out, expert="deterministic", deterministic=deterministic, rng=rng)
         for deterministic in (False, True)
     ]
-    assert certificates[1].cost_distance_bound < certificates[0].cost_distance_bound  # the expert does not draw
     assert not certificates[1].empty
     # It is true: of a class in which no cost is more than one, played in the environment that nobody had.
     costs = lfd.FunctionCosts(lambda seen, done: np.clip(np.abs(seen[:, [0, 2]]) * [1, 5], 0, 1), uses_actions=False)

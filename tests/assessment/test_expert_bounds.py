@@ -210,7 +210,7 @@ def test_a_deterministic_expert_needs_the_model():
     task = lfd.Task(env, demos, discount=0.9)
     with pytest.raises(ValueError, match="certifying with a deterministic expert needs access to the model"):
         lfd.certify(lambda seen: seen, task, expert="deterministic", rng=np.random.default_rng(0))
-    with pytest.raises(ValueError, match="expert must be 'any' or 'deterministic', got 'good'"):
+    with pytest.raises(ValueError, match="expert must be one of 'any', 'deterministic', got 'good'"):
         lfd.certify(lambda seen: seen, task, expert="good", rng=np.random.default_rng(0))
 
 

@@ -10,6 +10,7 @@ from simulators import CoupledTanks, Line, fill, to_the_right
 
 import lfd_gym as lfd
 from lfd_gym.baselines import make_learner
+from lfd_gym.baselines.neural.fitting import is_installed
 from lfd_gym.grids.actions import ActionGrid
 from lfd_gym.grids.grid_model import GridModel
 from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy
@@ -154,7 +155,7 @@ def test_too_many_dimensions_are_refused_before_anything_is_simulated():
     ):
         learn(task, n_points=15)
     assert simulator.n_steps == before
-    assert best_learner(task)[0] == "bc"
+    assert best_learner(task)[0] == ("primal_dual_rl" if is_installed() else "bc")
 
 
 # -- demonstrations ----------------------------------------------------------------------------------------------------
@@ -241,7 +242,7 @@ def test_actions_of_numbers():
     task = on_a_line(three, expert=lambda seen: np.repeat(pushed(seen), 3, axis=1))
     with pytest.raises(ValueError, match=r"bounded Box of one or two numbers for a grid, got Box\(-1.0, 1.0, \(3,\)"):
         learn(task)
-    assert best_learner(task)[0] == "bc"
+    assert best_learner(task)[0] == ("primal_dual_rl" if is_installed() else "bc")
 
 
 # -- wrappers ----------------------------------------------------------------------------------------------------------
@@ -268,7 +269,7 @@ def test_rescaled_actions_are_those_of_the_wrapper():
 def test_observations_that_do_not_tell_states_fall_back_to_cloning():
     env = gym.wrappers.FlattenObservation(gym.make("MountainCar-v0"))
     task = lfd.Task(env, lfd.collect(env, mountain_car, 1, rng=np.random.default_rng(0)), discount=0.9)
-    assert best_learner(task)[0] == "bc"
+    assert best_learner(task)[0] == ("primal_dual_rl" if is_installed() else "bc")
     with pytest.raises(ValueError, match="grid cannot learn this task: its observations do not tell the states"):
         learn(task)
 
@@ -279,7 +280,7 @@ def test_under_a_wrapper_that_may_do_anything_there_is_no_simulator():
 
     env = Sticky(gym.make("MountainCar-v0"))
     task = lfd.Task(env, lfd.collect(env, mountain_car, 1, rng=np.random.default_rng(0)), discount=0.9)
-    assert best_learner(task)[0] == "bc"
+    assert best_learner(task)[0] == ("primal_dual_rl" if is_installed() else "bc")
     with pytest.raises(ValueError, match=r"grid needs access to the simulator.*`Sticky`"):
         learn(task)
 

@@ -27,8 +27,9 @@ BUDGETS = {
     "plug_in": 200_000,
     "mirror_descent": 1_000_000,
 }
-#: Those that learn on tables; the other one is for vectors.
-NAMES = [name for name in learner_names() if name != "grid"]
+#: Those that learn on tables; the others are for vectors, and have tests of their own.
+FOR_VECTORS = ("grid", "iq_learn", "iq_learn_offline", "primal_dual_rl", "sqil")
+NAMES = [name for name in learner_names() if name not in FOR_VECTORS]
 VARIANTS = [(name, {}) for name in NAMES] + [("abbeel_ng", {"variant": "max_margin"})]
 #: Share of the way from random to the expert that is asked for; clones from 10 trajectories do not know every state.
 SCORES = {"random": -0.01, "gail": 0.3, "airl": 0.25, "bc": 0.5, "tabular_bc": 0.5}

@@ -40,7 +40,7 @@ budget = 10000
 name = "mirror_descent"
 budget = 20000
 [[learners]]
-name = "no_such_learner"
+name = "grid"
 """
 
 

@@ -47,7 +47,7 @@ def test_same_seed_same_mdp():
     ("arguments", "message"),
     [
         ({"n_states": 0}, "n_states must be an integer of at least 1, got 0"),
-        ({"n_actions": 1.5}, "n_actions must be an integer of at least 1, got 1.5"),
+        ({"n_actions": 1.5}, "n_actions must be an integer, got 1.5"),
         ({"n_successors": 11}, "n_successors must be at most n_states = 10, got 11"),
         ({"n_successors": 0}, "n_successors must be an integer of at least 1, got 0"),
     ],

@@ -55,7 +55,7 @@ def _things() -> dict[str, Any]:
     table = np.array([[1.0, -0.5], [0.2, 0.3], [-1.0, 0.8], [0.4, -0.9]])
     model = lfd.TabularModel.of(mdp)
     policy = np.array([[0.25, 0.75], [0.5, 0.5]])
-    demos = lfd.collect(model, policy, 4, 6, rng)
+    demos, others = (lfd.collect(model, policy, 4, 6, rng) for _ in range(2))
     problem = lfd.SaddlePointProblem.tabular(mdp, table, [0.1, -0.2], value_radius=5.0)
     costs = lfd.TableCosts(table, 2)
     task = lfd.Task(mdp, demos, costs=costs, expert=policy, true_cost=table[:, 0])
@@ -72,6 +72,7 @@ def _things() -> dict[str, Any]:
         "model": model,
         "policy": policy,
         "demos": demos,
+        "others": others,
         "problem": problem,
         "costs": costs,
         "task": task,
@@ -146,6 +147,7 @@ def calls_and_objects() -> tuple[list[Call], list[Any]]:
     """Return all calls, and objects that some arguments take and others do not."""
     t = _things()
     mdp, table, model, policy, demos = t["mdp"], t["table"], t["model"], t["policy"], t["demos"]
+    others = t["others"]
     problem, task, seen, point, pole = t["problem"], t["task"], t["seen"], t["point"], t["pole"]
     rng, expert_features = np.random.default_rng(0), np.array([0.1, -0.2])
     vector, radii = np.array([0.3, -0.2, 0.5]), np.array([0.1, 0.0, 0.2])
@@ -390,7 +392,7 @@ def calls_and_objects() -> tuple[list[Call], list[Any]]:
                 "with_true_cost": True,
             },
         ),
-        "task.expert_features": (task.expert_features, {"truncation": "paper", "held_out": demos}),
+        "task.expert_features": (task.expert_features, {"truncation": "paper", "held_out": others}),
         "as_policy": (lfd.as_policy, {"policy": policy, "deterministic": False}),
         "certify": (
             lfd.certify,
@@ -400,7 +402,7 @@ def calls_and_objects() -> tuple[list[Call], list[Any]]:
                 "delta": 0.05,
                 "rng": rng,
                 "deterministic": False,
-                "held_out": demos,
+                "held_out": others,
                 "expert": "any",
                 "truncation": "paper",
             },
