@@ -71,6 +71,8 @@ def _taken(name: str, value: Any, rules: Mapping[str, Rule]) -> Any:
     """Return ``value``, a number of NumPy's as one of Python's, or refuse what its rule does not allow."""
     wanted = rules[name](value)
     if not wanted:
+        if rules[name] is _array and hasattr(value, "__array__") and not isinstance(value, (np.ndarray, np.generic)):
+            return np.asarray(value)  # a policy with a table, say: what follows looks at shapes
         return value.item() if isinstance(value, np.generic) else value
     kinds = {_ARRAY: "biuf", _INTEGERS: "iu"}.get(wanted)
     found = f"got {_shown(value)}" if kinds is None else _why_no_array(value, kinds)

@@ -1,12 +1,10 @@
 """Random saddle-point problems of all kinds for hypothesis, with feasible points."""
 
-from types import SimpleNamespace
-
 import numpy as np
 from hypothesis import strategies as st
 from strategies import mdps_with_costs, random_policy
 
-from lfd_gym import SaddlePointProblem, Simplex, TableCosts
+from lfd_gym import CostEstimate, SaddlePointProblem, Simplex, TableCosts
 from lfd_gym.features import (
     FiniteOccupancyFeatures,
     FiniteValueFeatures,
@@ -16,6 +14,7 @@ from lfd_gym.features import (
     aggregated_values,
     policy_occupancies,
 )
+from lfd_gym.model.criterion import Criterion
 
 
 def estimate_of(problem, radius):
@@ -24,7 +23,9 @@ def estimate_of(problem, radius):
     def asked(delta):
         return np.broadcast_to(radius(delta) if callable(radius) else radius, problem.expert_features.shape)
 
-    return SimpleNamespace(values=problem.expert_features, radius=asked)
+    estimate = CostEstimate.exactly(problem.expert_features, Criterion(problem.discount))
+    object.__setattr__(estimate, "radius", asked)
+    return estimate
 
 
 def random_cells(n_states, rng):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.sets import ConvexSet
 from lfd_gym.demonstrations.estimation import CostEstimate
@@ -92,6 +93,7 @@ class PointCertificate:
         return html_table(self._heading(), ("", "found", "at most"), self._rows())
 
 
+@checked
 def certify_saddle_point(
     problem: SaddlePointProblem,
     point: SaddlePoint,

@@ -45,7 +45,8 @@ def collect(
         A generative model: the trajectory ends in its absorbing state, which is the last observation, and rewards are
         not known; where observations do not tell the states, those that trajectories began in are recorded. Or any
         environment, wrapped or not, a vector environment of Gymnasium, or a `VecEnv` of Stable-Baselines3: time limits
-        apply, and rewards are recorded. Dict and Tuple spaces are recorded flat, see `lfd_gym.spaces`.
+        apply, and rewards are recorded if they are finite. Dict and Tuple spaces are recorded flat, see
+        `lfd_gym.spaces`.
     policy
         Anything that `lfd_gym.as_policy` takes: an (S, A) array, a policy of this package, a policy or algorithm of
         Stable-Baselines3, also a recurrent one, or a function from a batch of observations to one of actions.

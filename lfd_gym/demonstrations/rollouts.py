@@ -191,6 +191,6 @@ class TrajectoryRecorder:
             truncated=self._truncated,
             observation_space=observation_space,
             action_space=action_space,
-            rewards=None if rewards is None else read_only(rewards),
+            rewards=None if rewards is None or not np.isfinite(rewards).all() else read_only(rewards),
             horizon=horizon,
         )

@@ -259,6 +259,8 @@ def _check_rng_used(model: GenerativeModel, sample: _Sample, seed: int) -> None:
 
 
 def _check_initial_distribution(model: GenerativeModel, mdp: FiniteMDP, seed: int, n_draws: int) -> None:
+    if not isinstance(mdp, FiniteMDP):
+        raise TypeError(f"mdp must be a FiniteMDP, got {type(mdp).__name__}")
     spaces = (gym.spaces.Discrete(mdp.n_states), gym.spaces.Discrete(mdp.n_actions))
     found = f"the model has {model.state_space} and {model.action_space}, the MDP {spaces[0]} and {spaces[1]}"
     _require((model.state_space, model.action_space) == spaces, "exact kernel", found)

@@ -206,6 +206,6 @@ def test_the_bounds_of_a_policys_certificate_are_the_formulas(cost_class):
 def test_an_estimate_of_another_problem_is_refused():
     problem, point = some_problem()
     other = estimate_of(problem, 0.1)
-    other.values = other.values + 0.01
+    object.__setattr__(other, "values", other.values + 0.01)
     with pytest.raises(ValueError, match="expert must be the estimate that the problem's expert_features are from"):
         certify_saddle_point(problem, point, expert=other, delta=0.1)

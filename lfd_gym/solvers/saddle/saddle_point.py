@@ -204,6 +204,8 @@ class SaddlePointProblem:
         if callable(cost_features):  # with n_c, so that a function that returns another number of costs is refused
             weights = "simplex" if cost_class is None else cost_class
             cost_features = FunctionCosts(cost_features, np.size(expert_features), weights)
+        if not hasattr(occupancy_features, "is_finite"):
+            raise TypeError(f"occupancy_features must be OccupancyFeatures, got {type(occupancy_features).__name__}")
         n_actions = getattr(occupancy_features, "n_actions", None) if occupancy_features.is_finite else None
         return cls(
             costs=as_costs("cost_features", cost_features, n_actions, cost_class),
