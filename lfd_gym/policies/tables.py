@@ -57,7 +57,8 @@ class TablePolicy(FinitePolicy):
                 f"observations must be a batch of states, got shape {observations.shape} of {observations.dtype}"
             )
         if observations.ndim == 2:
-            if observations.shape[1] != len(self.table):
+            # A table may have one state more than is ever shown, the absorbing one.
+            if observations.shape[1] not in (len(self.table), len(self.table) - 1):
                 raise ValueError(f"observations must be one-hot of {len(self.table)}, got shape {observations.shape}")
             hot = observations == 1
             wrong = (hot.sum(axis=1) != 1) | ((observations != 0).sum(axis=1) != 1)

@@ -76,7 +76,7 @@ def nested(depth):
         (lambda header, _: header.update(horizon=True), "horizon must be an integer"),
         (lambda _, arrays: arrays.update(offsets=np.array([0, 2**62])), None),
         (lambda _, arrays: arrays.update(offsets=np.zeros((0,), int)), "offsets"),
-        (lambda _, arrays: arrays.update(actions=np.array(["a", "b"])), "actions must be integers"),
+        (lambda _, arrays: arrays.update(actions=np.array(["a", "b"])), "actions must be an array of numbers"),
         (lambda _, arrays: arrays.update(terminated=np.array(True)), "terminated must be 1 booleans"),
     ],
 )
