@@ -1,5 +1,7 @@
 """The warning category of the package, and checks that turn bad input into errors naming the argument."""
 
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from numbers import Integral, Real
 from typing import Any
 
@@ -17,6 +19,23 @@ LARGEST_UNIT = 1 + 1e-12
 
 class LfdGymWarning(UserWarning):
     """Something is allowed but probably not what was meant."""
+
+
+@contextmanager
+def all_at_once() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    """Say all that is wrong in one error at the end: what is raised within each of the contexts that this yields."""
+    mistakes: list[str] = []
+
+    @contextmanager
+    def each() -> Iterator[None]:
+        try:
+            yield
+        except (TypeError, ValueError) as error:
+            mistakes.append(str(error))
+
+    yield each
+    if mistakes:
+        raise ValueError("; ".join(mistakes))
 
 
 def finite_array(name: str, values: ArrayLike, shape: tuple[int | None, ...]) -> FloatArray:

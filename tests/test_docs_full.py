@@ -9,7 +9,7 @@ import tyro
 from api_pages import api_pages
 from render_tutorials import tutorial_files
 
-from lfd_gym.benchmark import BenchmarkSpec
+from lfd_gym.benchmark.reading import read_spec
 from lfd_gym.cli import AnyCommand
 
 ROOT = Path(__file__).parents[1]
@@ -63,7 +63,7 @@ def test_specs_are_understood(tmp_path):
     assert specs
     for spec in specs:
         (tmp_path / "spec.toml").write_text(spec)
-        BenchmarkSpec.from_file(tmp_path / "spec.toml", imported=["my_module"])
+        read_spec(tmp_path / "spec.toml", imported=["my_module"])
 
 
 def test_pages_have_examples_and_commands():

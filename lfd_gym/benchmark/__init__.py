@@ -1,6 +1,7 @@
 """Comparing learners: specs, runs in many processes, summaries and reports."""
 
 from lfd_gym.benchmark.presets import narrowed, preset
+from lfd_gym.benchmark.reading import read_spec
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.runner import run_benchmark
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
@@ -21,6 +22,7 @@ __all__ = [
     "format_tables",
     "narrowed",
     "preset",
+    "read_spec",
     "run_benchmark",
     "summarise",
 ]

@@ -208,6 +208,39 @@ def certificates(rows: Sequence[Row], styles: dict[str, Style], title: str, name
     return _with_legend(figure)
 
 
+def certified_parts(rows: Sequence[Row], title: str, name: str = "parts") -> Figure:
+    """Draw what the bounds of an environment consist of, over the number of demonstrations: means over seeds.
+
+    A line for each learner and number of demonstrations. Parts may be negative where the model is known.
+    """
+    groups = [group for group in groups_of(rows) if group.rows[0]["facts"].get("certified_parts") is not None]
+    reasons = list(dict.fromkeys(reason for group in groups for reason in group.rows[0]["facts"]["certified_parts"]))
+    figure, axes = new_axes("cost distance", "", title, height=1.4 + 0.24 * len(groups))
+    colours = dict(zip(reasons, _COLOURS, strict=False))
+    for level, group in enumerate(reversed(groups)):
+        reached = group.mean(lambda row: row["facts"]["certified_found"]) or 0.0
+        axes.barh(level, reached, height=0.6, color=_GREY, alpha=0.5)
+        for reason in reasons:
+            part = group.mean(lambda row, reason=reason: row["facts"]["certified_parts"].get(reason, 0.0)) or 0.0  # type: ignore[misc]
+            axes.barh(level, part, left=reached, height=0.6, color=colours[reason], alpha=0.6)
+            reached += part
+        bars = axes.plot([reached, reached], [level - 0.38, level + 0.38], color="black", linewidth=2)
+        bars[0].set_gid(f"{name}~{group.learner}~bound{level}")
+        random = group.mean(lambda row: row["facts"].get("random_distance"))
+        if random is not None:
+            axes.plot([random, random], [level - 0.38, level + 0.38], color=_GREY, linestyle=":", linewidth=2)
+    axes.set_yticks(
+        range(len(groups)), [f"{g.learner}, m = {g.n_demonstrations}" for g in reversed(groups)], fontsize=8
+    )
+    axes.set_ylim(-0.6, len(groups) - 0.4)
+    axes.barh([0], [0], color=_GREY, alpha=0.5, label="distance found")
+    for reason in reasons:
+        axes.barh([0], [0], color=colours[reason], alpha=0.6, label=f"+ {reason}")
+    axes.plot([], [], color="black", linewidth=2, label="at most")
+    axes.plot([], [], color=_GREY, linestyle=":", linewidth=2, label="random play")
+    return _with_legend(figure)
+
+
 def paper_figure(table: FloatArray, expert_cost: float, learner: str) -> Figure:
     """Draw the paper's figure of a learner from the columns n_traj, rho_mean, rho_std, rho_min, rho_max."""
     figure, axes = new_axes("number of sample trajectories $m$", r"$\rho_{c_{\mathrm{true}}}(\hat\pi)$")

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lfd_gym.benchmark.results import ResultsFolder
+from lfd_gym.benchmark.results import ResultsFolder, first_seeds
 from lfd_gym.benchmark.tasks import environment_task
 from lfd_gym.envs.gridworld import StochasticGridworldEnv
 from lfd_gym.envs.rendering import render_grid
@@ -35,12 +35,7 @@ def policy_maps(results: ResultsFolder, environment: str, rows: Sequence[Row]) -
     share = visits.sum(axis=1)
     picture = render_grid(cost, grid.size, policy=expert, occupancy=visits, cell_size=24)
     yield "the expert: blue is cheap, orange costly", _png(picture)
-    fewest = min(row["n_demonstrations"] for row in rows)
-    chosen: dict[str, Row] = {}
-    for row in rows:
-        if row["n_demonstrations"] == fewest and results.has_policy(row["cell"]):
-            chosen.setdefault(row["learner"], row)
-    for learner, row in chosen.items():
+    for learner, row in first_seeds(results, rows).items():
         policy = policy_table(results.policy(row["cell"]), task.model)
         different = 0.5 * np.abs(policy - expert).sum(axis=1)
         if different.max() <= _SAME:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lfd_gym.benchmark import figures
+from lfd_gym.benchmark.phase_portraits import phase_portraits
 from lfd_gym.benchmark.policy_maps import policy_maps
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.summary import (
@@ -54,6 +55,7 @@ _MAPS_NOTE = (
     "Arrows: the policy. The darker the square, the more often the expert is there. Orange: where the learner does "
     "otherwise; first seed, fewest demonstrations."
 )
+_PORTRAITS_NOTE = "Over the two dimensions of the state; first seed, fewest demonstrations."
 
 #: Heading, kind of sorting, what is sorted by, what is shown.
 Column: TypeAlias = tuple[str, str, Callable[[Any], Any], Callable[[Any], str]]
@@ -226,6 +228,10 @@ def _environment(
         name, title = f"weights-{label}", f"{label}: recovered cost weights"
         caption = "Mean over runs, beside the true ones."
         parts.append(charts.add(name, figures.recovered_weights(rows, styles, name, title), caption))
+    if any(row["facts"].get("certified_parts") is not None for row in rows):
+        name, title = f"parts-{label}", f"{label}: what the certified bounds consist of"
+        caption = "Means over seeds. Where the model is known, what it says of the expert can make a bound smaller."
+        parts.append(charts.add(name, figures.certified_parts(rows, title, name), caption))
     table = _groups_table(groups_of(rows))
     return f'{table}<div class="figures">{"".join(parts)}</div>{_maps(results, label, rows)}'
 
@@ -235,8 +241,19 @@ def _has_weights(row: Row) -> bool:
 
 
 def _maps(results: ResultsFolder, label: str, rows: Sequence[Row]) -> str:
+    return "".join(
+        _gallery(heading, note, pictures(results, label, rows))
+        for heading, note, pictures in (
+            ("Where policies differ from the expert", _MAPS_NOTE, policy_maps),
+            ("What policies do where", _PORTRAITS_NOTE, phase_portraits),
+        )
+    )
+
+
+def _gallery(heading: str, note: str, pictures: Iterable[tuple[str, bytes]]) -> str:
+    """Show pictures with their captions; captions without a picture come below."""
     drawn, same = [], []
-    for text, picture in policy_maps(results, label, rows):
+    for text, picture in pictures:
         if picture:
             drawn.append(f"<figure>{_image(picture, text)}<figcaption>{html.escape(text)}</figcaption></figure>")
         else:
@@ -244,8 +261,7 @@ def _maps(results: ResultsFolder, label: str, rows: Sequence[Row]) -> str:
     if not drawn:
         return ""
     rest = f'<p class="note">{"; ".join(same)}.</p>' if same else ""
-    heading = f'<h3>Where policies differ from the expert</h3><p class="note">{_MAPS_NOTE}</p>'
-    return f'{heading}<div class="maps">{"".join(drawn)}</div>{rest}'
+    return f'<h3>{heading}</h3><p class="note">{note}</p><div class="maps">{"".join(drawn)}</div>{rest}'
 
 
 def _certificates(charts: _Charts, rows: Sequence[Row], styles: dict[str, figures.Style]) -> str:

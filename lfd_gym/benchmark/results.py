@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from lfd_gym.benchmark.experts import References, Shown
+from lfd_gym.benchmark.reading import read_spec
 from lfd_gym.benchmark.spec import BenchmarkSpec
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.files import FileContentError, append_line, refusing, replacing_file
@@ -41,7 +42,7 @@ class ResultsFolder:
         self.path.mkdir(parents=True, exist_ok=True)
         spec_file = self.path / "spec.json"
         if spec_file.exists():
-            known = BenchmarkSpec.from_file(spec_file, imported=None)
+            known = read_spec(spec_file, imported=None)
             if known != spec:
                 difference = "\n".join(spec_differences(known.to_dict(), spec.to_dict()))
                 raise ValueError(f"{self.path} holds the results of another benchmark; use a new folder.\n{difference}")
@@ -51,11 +52,11 @@ class ResultsFolder:
 
     @classmethod
     def open(cls, path: str | Path, imported: Sequence[str] = ()) -> ResultsFolder:
-        """Open the folder of an earlier run; ``imported`` as for `BenchmarkSpec.from_file`."""
+        """Open the folder of an earlier run; ``imported`` as for `read_spec`."""
         spec_file = Path(path) / "spec.json"
         if not spec_file.exists():
             raise ValueError(f"{path} is not the folder of a benchmark: it has no spec.json")
-        return cls(path, BenchmarkSpec.from_file(spec_file, imported))
+        return cls(path, read_spec(spec_file, imported))
 
     @property
     def results_file(self) -> Path:
@@ -181,3 +182,13 @@ def spec_differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
             yield from spec_differences(before, after, f"{where}[{index}]")
     elif old != new:
         yield f"  {where}: {json.dumps(old)} there, {json.dumps(new)} asked for"
+
+
+def first_seeds(results: ResultsFolder, rows: Sequence[Row]) -> dict[str, Row]:
+    """Return the first row of each learner with the fewest demonstrations, which show most, and a policy that was kept."""
+    fewest = min(row["n_demonstrations"] for row in rows)
+    chosen: dict[str, Row] = {}
+    for row in rows:
+        if row["n_demonstrations"] == fewest and results.has_policy(row["cell"]):
+            chosen.setdefault(row["learner"], row)
+    return chosen

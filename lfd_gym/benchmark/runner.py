@@ -171,6 +171,8 @@ def _run_cell(cell: Cell, shown: Shown | None) -> tuple[dict[str, Any], Policy |
         **learned.facts,
         "certified_distance": certificate.cost_distance_bound,
         "certified_about": certificate.about,
+        "certified_found": certificate.cost_distance,
+        "certified_parts": dict(certificate.strongest.parts),
         "certificate_empty": certificate.empty,
         "random_distance": certificate.random_distance,
         "cost_weights": None if weights is None else weights.tolist(),

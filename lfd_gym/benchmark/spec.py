@@ -9,24 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, field, fields
-from pathlib import Path
+from dataclasses import asdict, dataclass, field
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
-from lfd_gym.envs.named import check_named_environment, check_named_learner
-from lfd_gym.files import refusing
-from lfd_gym.validation import discount_factor
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
+from lfd_gym.validation import all_at_once, discount_factor
 
 #: Experts that a spec may name, beside ``"optimal"``: what stands before the colon, and what comes behind it.
 EXPERTS = {
@@ -35,6 +26,10 @@ EXPERTS = {
     "demonstrations": "a file of Demonstrations.save",
     "data": "a name in lfd_gym.datasets.names()",
 }
+
+
+#: How many wrong entries of a list are shown.
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -72,17 +67,26 @@ class EnvironmentSpec:
     n_demonstrations: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        _check_label("label of an environment", self.label)
-        discount_factor(f"discount of environment {self.label}", self.discount)
-        if self.horizon is not None and self.horizon < 1:
-            raise ValueError(f"horizon of environment {self.label} must be at least 1, got {self.horizon}")
-        kind, _, which = self.expert.partition(":")
-        if self.expert != "optimal" and not (kind in EXPERTS and which):
-            known = ", ".join(f"{name}:… ({what})" for name, what in EXPERTS.items())
-            raise ValueError(f"expert of environment {self.label} must be optimal, {known}, got {self.expert!r}")
         for axis in ("learners", "n_demonstrations"):
-            object.__setattr__(self, axis, tuple(getattr(self, axis)))
-        _check_counts(f"n_demonstrations of environment {self.label}", self.n_demonstrations)
+            object.__setattr__(self, axis, _tuple(getattr(self, axis)))
+        with all_at_once() as each:
+            with each():
+                _check_label("label of an environment", self.label)
+            whose = f"of environment {self.label}"
+            with each():
+                check_kind(f"env_id {whose}", self.env_id, str, "a text")
+            with each():
+                discount_factor(f"discount {whose}", self.discount)
+            with each():
+                _check_counts(f"horizon {whose}", () if self.horizon is None else (self.horizon,))
+            with each():
+                check_kind(f"kwargs {whose}", self.kwargs, Mapping, "a table of names and values")
+            with each():
+                _check_expert(whose, self.expert)
+            with each():
+                _check_counts(f"n_demonstrations {whose}", self.n_demonstrations)
+            with each():
+                check_kind(f"learners {whose}", self.learners, tuple, "a list of labels")
 
 
 @dataclass(frozen=True)
@@ -108,9 +112,17 @@ class LearnerSpec:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not self.label:
-            object.__setattr__(self, "label", self.name.rpartition(":")[2])
-        _check_label("label of a learner", self.label)
+        with all_at_once() as each:
+            with each():
+                check_kind("name of a learner", self.name, str, "a text")
+                if not self.label:
+                    object.__setattr__(self, "label", self.name.rpartition(":")[2])
+            with each():
+                _check_label("label of a learner", self.label)
+            with each():
+                check_kind(f"budget of learner {self.label}", self.budget, int | None, "an integer")
+            with each():
+                check_kind(f"settings of learner {self.label}", self.settings, Mapping, "a table of names and values")
 
 
 @dataclass(frozen=True)
@@ -170,25 +182,25 @@ class BenchmarkSpec:
     time_limit: float = 3600.0
 
     def __post_init__(self) -> None:
-        for axis in ("environments", "learners", "n_demonstrations", "seeds"):
-            values = tuple(getattr(self, axis))
-            object.__setattr__(self, axis, values)
-            keys = [getattr(value, "label", value) for value in values]
-            if not keys:
-                raise ValueError(f"{axis} must not be empty")
-            repeated = next((key for key, count in Counter(keys).items() if count > 1), None)
-            if repeated is not None:
-                raise ValueError(f"{axis} must be distinct, but {repeated} occurs more than once")
-        _check_counts("n_demonstrations", self.n_demonstrations)
-        labels = {learner.label for learner in self.learners}
-        for environment in self.environments:
-            unknown = [label for label in environment.learners if label not in labels]
-            if unknown:
-                raise ValueError(f"environment {environment.label} names {unknown[0]!r}, which is no learner's label")
-        if min(self.seeds) < 0:
-            raise ValueError(f"seeds must be nonnegative, got {min(self.seeds)}")
-        if not self.time_limit > 0:
-            raise ValueError(f"time_limit must be positive, got {self.time_limit}")
+        axes = ("environments", "learners", "n_demonstrations", "seeds")
+        for axis in axes:
+            object.__setattr__(self, axis, _tuple(getattr(self, axis)))
+        with all_at_once() as each:
+            for axis in axes:
+                with each():
+                    _check_axis(axis, getattr(self, axis))
+            with each():
+                _check_counts("n_demonstrations", self.n_demonstrations)
+            with each():
+                _check_counts("seeds", self.seeds, least=0)
+            labels = {learner.label for learner in self.learners}
+            for environment in self.environments:
+                for label in environment.learners:
+                    with each():
+                        _check_known(f"environment {environment.label} names", label, labels)
+            with each():
+                if not (_is_number(self.time_limit) and self.time_limit > 0):
+                    raise ValueError(f"time_limit must be a positive number, got {self.time_limit!r}")
 
     def cells(self) -> list[Cell]:
         """List all cells, in the order of the axes."""
@@ -206,72 +218,52 @@ class BenchmarkSpec:
         plain: dict[str, Any] = json.loads(json.dumps(asdict(self), default=dict))
         return plain
 
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> BenchmarkSpec:
-        """Build from plain data, refusing keys that mean nothing."""
-        mistakes = _mistakes("benchmark", data, cls)
-        parts = {key: value for key, value in data.items() if key in {part.name for part in fields(cls)}}
-        for axis, part in (("environments", EnvironmentSpec), ("learners", LearnerSpec)):
-            made = []
-            for k, entry in enumerate(parts.get(axis, ())):
-                wrong = _mistakes(f"{axis}[{k}]", entry, part)
-                try:
-                    made += [] if wrong else [part(**entry)]
-                except (TypeError, ValueError) as error:
-                    wrong = [str(error)]
-                mistakes += wrong
-            parts[axis] = tuple(made)
-        complete = all(_has_default(part) or parts.get(part.name) for part in fields(cls))
-        if complete or not mistakes:  # else what is wrong with the rest cannot be told
-            try:
-                spec = cls(**parts)
-            except (TypeError, ValueError) as error:
-                mistakes.append(str(error))
-        if mistakes:
-            raise ValueError("; ".join(mistakes))
-        return spec
 
-    @classmethod
-    def from_file(cls, path: str | Path, imported: Sequence[str] | None = ()) -> BenchmarkSpec:
-        """Read a spec from a TOML file (``[[environments]]``, ``[[learners]]`` and the rest) or a ``spec.json``.
-
-        Parameters
-        ----------
-        path
-            The file.
-        imported
-            Modules that the environments and learners in it may come from, beside Gymnasium and this package; others
-            are refused. None if nothing is to be made of what is read.
-        """
-        file = Path(path)
-        reader = json if file.suffix == ".json" else tomllib
-        with refusing(file, f"is not a {file.suffix[1:].upper()} file of a benchmark"):
-            spec = cls.from_dict(reader.loads(file.read_text(encoding="utf-8")))
-        if imported is not None:
-            for environment in spec.environments:
-                check_named_environment(str(file), environment.env_id, environment.kwargs, imported)
-            for learner in spec.learners:
-                check_named_learner(str(file), learner.name, imported)
-        return spec
+def check_kind(what: str, value: Any, kind: Any, words: str) -> None:
+    """Refuse a value of another kind; ``words`` say what it must be."""
+    if not isinstance(value, kind):
+        raise TypeError(f"{what} must be {words}, got {value!r}")
 
 
-def _mistakes(where: str, data: Mapping[str, Any], part: Any) -> list[str]:
-    """Return what is wrong with the keys of an entry: all of it."""
-    known = [f.name for f in fields(part)]
-    unknown = [f"{where} has no setting {key!r}; it takes {', '.join(known)}" for key in data if key not in known]
-    missing = [f.name for f in fields(part) if f.name not in data and not _has_default(f)]
-    return unknown + [f"{where} lacks the setting {name!r}" for name in missing]
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
-def _has_default(part: Any) -> bool:
-    return part.default is not MISSING or part.default_factory is not MISSING
+def _check_counts(what: str, counts: Any, least: int = 1) -> None:
+    check_kind(what, counts, tuple, "a list of integers")
+    wrong = [n for n in counts if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < least]
+    if wrong:
+        raise ValueError(f"{what} must be integers from {least} on, got {', '.join(map(repr, wrong[:_SHOWN]))}")
 
 
-def _check_counts(where: str, counts: Sequence[int]) -> None:
-    if counts and min(counts) < 1:
-        raise ValueError(f"{where} must be at least 1, got {min(counts)}")
+def _check_axis(axis: str, values: Any) -> None:
+    """Refuse an axis of a benchmark that is empty or has something twice."""
+    check_kind(axis, values, tuple, "a list")
+    if not values:
+        raise ValueError(f"{axis} must not be empty")
+    counts = Counter(getattr(value, "label", value) for value in values)
+    repeated = [str(key) for key, count in counts.items() if count > 1]
+    if repeated:
+        raise ValueError(f"{axis} must be distinct, but {', '.join(repeated)} occurs more than once")
+
+
+def _check_known(what: str, label: str, labels: set[str]) -> None:
+    if label not in labels:
+        raise ValueError(f"{what} {label!r}, which is no learner's label")
+
+
+def _check_expert(whose: str, expert: Any) -> None:
+    kind, _, which = str(expert).partition(":")
+    if expert != "optimal" and not (isinstance(expert, str) and kind in EXPERTS and which):
+        known = ", ".join(f"{name}:… ({what})" for name, what in EXPERTS.items())
+        raise ValueError(f"expert {whose} must be optimal, {known}, got {expert!r}")
+
+
+def _tuple(values: Any) -> Any:
+    """Return a list as a tuple, and anything else as it is."""
+    return tuple(values) if isinstance(values, Sequence) and not isinstance(values, str) else values
 
 
 def _check_label(what: str, label: str) -> None:
-    if not label or any(character in label for character in "/= \t\n"):
+    if not isinstance(label, str) or not label or any(character in label for character in "/= \t\n"):
         raise ValueError(f"{what} must be a word without '/', '=' or spaces, got {label!r}")

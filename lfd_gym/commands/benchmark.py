@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import gymnasium as gym
 import tyro
@@ -14,32 +13,15 @@ import tyro
 from lfd_gym.baselines import make_learner
 from lfd_gym.benchmark.durations import forecast
 from lfd_gym.benchmark.presets import Preset, narrowed, preset
+from lfd_gym.benchmark.reading import read_spec
 from lfd_gym.benchmark.report import write_report
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.runner import run_benchmark
-from lfd_gym.benchmark.spec import BenchmarkSpec
+from lfd_gym.benchmark.spec import EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.summary import conclusion, format_tables
 from lfd_gym.commands.arguments import make_env
-from lfd_gym.engines import Engine, ProcessEngine, RayEngine
+from lfd_gym.commands.workers import Workers
 from lfd_gym.envs.named import import_modules
-
-
-@dataclass(frozen=True)
-class EngineSettings:
-    """Where runs happen."""
-
-    engine: Literal["processes", "ray"] = "processes"
-    """Processes of this machine (joblib), or a Ray cluster."""
-    workers: int = os.cpu_count() or 1
-    """How many runs at a time on this machine."""
-    address: str | None = None
-    """Of a running Ray cluster, e.g. auto; without it Ray is started on this machine."""
-
-    def make(self) -> Engine:
-        """Return the engine."""
-        if self.engine == "ray":
-            return RayEngine(self.address, self.workers)
-        return ProcessEngine(self.workers)
 
 
 @dataclass(frozen=True)
@@ -65,7 +47,7 @@ class Benchmark:
     """Run again what failed before."""
     imports: Annotated[tuple[str, ...], tyro.conf.arg(name="import")] = ()
     """Modules of yours that environments and learners of the spec come from; a file alone imports nothing."""
-    where: Annotated[EngineSettings, tyro.conf.arg(name="")] = EngineSettings()
+    where: Annotated[Workers, tyro.conf.arg(name="")] = field(default_factory=Workers)
 
     def run(self) -> None:
         """Run what is missing, print the summary, write the report."""
@@ -75,10 +57,9 @@ class Benchmark:
         if self.preset is not None:
             spec = preset(self.preset)
         else:
-            spec = BenchmarkSpec.from_file(self.spec, self.imports)  # type: ignore[arg-type]
-            _check_parts(spec)
+            spec = read_spec(self.spec, self.imports, _try_out)  # type: ignore[arg-type]
         spec = narrowed(spec, self.environments, self.learners, self.demonstrations, self.seeds)
-        print(f"{forecast(spec)}, {self.where.workers} at a time; what is done already is not run again", flush=True)
+        print(f"{forecast(spec)}, {self.where.count} at a time; what is done already is not run again", flush=True)
         results = run_benchmark(spec, self.out, self.where.make(), retry_failed=self.retry_failed)
         rows = results.rows()
         succeeded = [row for row in rows if row["status"] == "ok"]
@@ -88,23 +69,18 @@ class Benchmark:
         print(f"report:  {write_report(self.out, self.imports)}")
 
 
-def _check_parts(spec: BenchmarkSpec) -> None:
-    """Refuse environments and learners that cannot be made, all of them at once, before anything runs."""
-    mistakes = []
-    for environment in spec.environments:
-        try:
-            make_env(environment.env_id, environment.kwargs).close()  # type: ignore[no-untyped-call]
-        except (ValueError, gym.error.Error) as error:
-            mistakes.append(f"environment {environment.label}: {error}")
-    for learner in spec.learners:
-        try:
-            make_learner(learner.name, **learner.settings)
-        except ImportError:
-            continue  # an extra that is not installed: those runs fail, the others do not
-        except (TypeError, ValueError) as error:
-            mistakes.append(f"learner {learner.label}: {error}")
-    if mistakes:
-        raise ValueError("; ".join(mistakes))
+def _try_out(part: EnvironmentSpec | LearnerSpec) -> None:
+    """Refuse an environment or a learner that cannot be made, before anything runs."""
+    what = f"{'environment' if isinstance(part, EnvironmentSpec) else 'learner'} {part.label}"
+    try:
+        if isinstance(part, EnvironmentSpec):
+            make_env(part.env_id, part.kwargs).close()  # type: ignore[no-untyped-call]
+        else:
+            make_learner(part.name, **part.settings)
+    except ImportError:
+        return  # an extra that is not installed: those runs fail, the others do not
+    except (TypeError, ValueError, gym.error.Error) as error:
+        raise ValueError(f"{what}: {error}") from error
 
 
 def _print_failures(rows: Sequence[dict[str, Any]]) -> None:

@@ -49,6 +49,7 @@ class Certify(Judged):
             n_rollouts=self.rollouts,
             held_out=held_out,
             expert=self.expert,
+            engine=self.engine(),
         )
         print(certificate)
         if self.wanted is not None:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import tyro
 
 from lfd_gym.commands.arguments import Imports, choose_environment, make_task, read_demonstrations
 from lfd_gym.commands.experts import Trust, named_policy
+from lfd_gym.commands.workers import Workers
+from lfd_gym.engines import Engine
 from lfd_gym.files import replacing_file
 from lfd_gym.policies.policy import Policy
 from lfd_gym.task import Task
@@ -55,6 +57,7 @@ class Judged:
     """Replace what is there."""
     imports: Imports = ()
     """Modules of yours that the environment comes from; what the folder of a run names is not imported."""
+    where: Annotated[Workers, tyro.conf.arg(name="")] = field(default_factory=Workers)
 
     @property
     def folder(self) -> Path | None:
@@ -75,6 +78,10 @@ class Judged:
         """Return the generator of the rollouts."""
         return np.random.default_rng([self.seed, FRESH])
 
+    def engine(self) -> Engine | None:
+        """Return what plays the rollouts, None for this process."""
+        return self.where.make() if self.where.asked_for else None
+
     def task(self, held_out: str | None = None) -> tuple[Task, Any]:
         """Return the task, and the demonstrations at another place, if there is one."""
         env_id, kwargs = choose_environment(
@@ -93,7 +100,12 @@ class Judged:
         )
         discount = self.discount if self.discount is not None else self.config.get("discount", 0.9)
         if known is None:
-            return Task(None, shown if shown is not None else other, discount=discount), other
+            if shown is None:
+                raise ValueError(
+                    "--demonstrations must be given with --env none: those that the policy was learned from, of which "
+                    "none may be among the --held-out ones"
+                )
+            return Task(None, shown, discount=discount), other
         costs = self.cost_features or self.config.get("cost_features")
         allowed = self.allow_mismatch or bool(self.config.get("allow_mismatch", False))
         file = None if costs is None else Path(costs)

@@ -11,7 +11,7 @@ import tyro
 
 from lfd_gym.benchmark.presets import PAPER_COST_SEED, PAPER_COUNTS, PAPER_DISCOUNT, figure_spec
 from lfd_gym.benchmark.runner import run_benchmark
-from lfd_gym.commands.benchmark import EngineSettings
+from lfd_gym.commands.workers import Workers
 from lfd_gym.paper.bound_curve import bound_points, write_bound_curve
 from lfd_gym.paper.growth_curve import growth_points, write_growth_curve
 from lfd_gym.paper.reproduction import write_figure
@@ -37,7 +37,7 @@ class ReproduceFigure:
     """Numbers of demonstrations."""
     runs: int = 20
     """Runs for each number."""
-    where: Annotated[EngineSettings, tyro.conf.arg(name="")] = field(default_factory=EngineSettings)
+    where: Annotated[Workers, tyro.conf.arg(name="")] = field(default_factory=Workers)
 
     def run(self) -> None:
         """Run what is missing and write the files."""

@@ -195,4 +195,5 @@ class Evaluate(Judged):
             resources=read_resources(self.folder) if self.folder is not None else None,
             rng=self.rng(),
             n_rollouts=self.rollouts,
+            engine=self.engine(),
         )

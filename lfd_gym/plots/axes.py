@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -16,8 +16,8 @@ def new_axes() -> Axes:
     return Figure(figsize=(6, 5), layout="constrained").add_subplot()
 
 
-def save_figure(axes: Axes, path: str | Path) -> None:
-    """Write the figure that ``axes`` are on as a PNG file."""
+def save_figure(axes: Axes, path: str | Path | BinaryIO) -> None:
+    """Write the figure that ``axes`` are on as PNG."""
     from matplotlib.figure import Figure
 
     figure = axes.figure

@@ -78,14 +78,14 @@ def test_killed_and_resumed_it_ends_like_an_undisturbed_run(undisturbed, tmp_pat
     (tmp_path / "spec.json").write_text(json.dumps(spec().to_dict()))
     code = """
 import sys
-from lfd_gym.benchmark import BenchmarkSpec, ProcessEngine, run_benchmark
-run_benchmark(BenchmarkSpec.from_file(sys.argv[1]), sys.argv[2], ProcessEngine(2))
+from lfd_gym.benchmark import ProcessEngine, read_spec, run_benchmark
+run_benchmark(read_spec(sys.argv[1]), sys.argv[2], ProcessEngine(2))
 """
     command = [sys.executable, "-c", code, str(tmp_path / "spec.json"), str(tmp_path / "out")]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, start_new_session=True)
     results = tmp_path / "out" / "results.jsonl"
     deadline = time.time() + 120
-    while time.time() < deadline and not (results.exists() and results.stat().st_size > 0):
+    while process.poll() is None and time.time() < deadline and not (results.exists() and results.stat().st_size > 0):
         time.sleep(0.01)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

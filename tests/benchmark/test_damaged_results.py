@@ -15,6 +15,7 @@ from lfd_gym.benchmark import (
     ResultsFolder,
     run_benchmark,
 )
+from lfd_gym.benchmark.reading import read_spec
 from lfd_gym.benchmark.report import write_report
 from lfd_gym.files import FileContentError
 
@@ -107,4 +108,4 @@ def test_specs_of_many_seeds_are_checked_in_linear_time():
 def test_specs_that_are_none_are_refused_by_name(tmp_path, text):
     (tmp_path / "spec.json").write_text(text)
     with pytest.raises(FileContentError, match=r"spec\.json is not a JSON file of a benchmark"):
-        BenchmarkSpec.from_file(tmp_path / "spec.json")
+        read_spec(tmp_path / "spec.json")

@@ -23,6 +23,7 @@ from lfd_gym.benchmark import (
 )
 from lfd_gym.benchmark.durations import forecast
 from lfd_gym.benchmark.experts import References, Showing, show
+from lfd_gym.benchmark.reading import spec_from_dict
 from lfd_gym.benchmark.report import write_report
 from lfd_gym.benchmark.runner import knows, run_cell
 
@@ -160,7 +161,7 @@ def test_environments_may_have_learners_and_numbers_of_their_own():
     cells = [cell.id for cell in spec(environments=(CAR, lake)).cells()]
     assert [cell for cell in cells if cell.startswith("lake")] == ["lake/random/m=7/seed=0", "lake/random/m=7/seed=1"]
     assert len([cell for cell in cells if cell.startswith("car")]) == 4
-    again = BenchmarkSpec.from_dict(json.loads(json.dumps(spec(environments=(CAR, lake)).to_dict())))
+    again = spec_from_dict(json.loads(json.dumps(spec(environments=(CAR, lake)).to_dict())))
     assert again == spec(environments=(CAR, lake))
     with pytest.raises(ValueError, match="environment lake names 'bc', which is no learner's label"):
         spec(environments=(EnvironmentSpec("lake", "FrozenLake-v1", 0.95, 30, learners=("bc",)),))

@@ -93,15 +93,6 @@ horizon = 10
 [[learners]]
 name = "tabular_bc"
 bugdet = 5
-"""
-    )
-    said = fails("benchmark", "--spec", "bad.toml", "--out", "mine", "--import", "my_module")
-    for mistake in ("benchmark has no setting 'color'", "without '/', '=' or spaces", "has no setting 'bugdet'"):
-        assert mistake in said
-    (folder / "bad.toml").write_text(
-        """
-n_demonstrations = [1]
-seeds = [0]
 [[environments]]
 label = "warehouse"
 env_id = "my_module:Warehouse-v0"
@@ -116,7 +107,14 @@ settings = { speed = 3 }
 """
     )
     said = fails("benchmark", "--spec", "bad.toml", "--out", "mine", "--import", "my_module")
-    for mistake in ("no argument 'capacty'", "there is no learner 'tabular_cb'", "no setting 'speed'"):
+    for mistake in (
+        "benchmark has no setting 'color'",
+        "without '/', '=' or spaces",
+        "has no setting 'bugdet'",
+        "no argument 'capacty'",
+        "there is no learner 'tabular_cb'",
+        "no setting 'speed'",
+    ):
         assert mistake in said
     assert not (folder / "mine").exists()
 

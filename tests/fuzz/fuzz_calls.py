@@ -16,8 +16,8 @@ import numpy as np
 import lfd_gym as lfd
 from lfd_gym import envs, features, testing
 from lfd_gym.baselines import make_learner
+from lfd_gym.benchmark.reading import read_spec
 from lfd_gym.benchmark.results import ResultsFolder
-from lfd_gym.benchmark.spec import BenchmarkSpec
 from lfd_gym.training.run_folder import read_config
 
 #: Arguments that say how much is to be done: what is large is honest work there.
@@ -136,7 +136,7 @@ def files(t: dict[str, Any]) -> dict[str, tuple[Callable[..., Any], bytes]]:
         "demonstrations.npz": lfd.Demonstrations.load,
         "policy.npz": lfd.load_policy,
         "checkpoint.npz": solve,
-        "spec.json": BenchmarkSpec.from_file,
+        "spec.json": read_spec,
         "results.jsonl": rows,
         "config.json": lambda path: read_config(path.parent),
     }

@@ -1,0 +1,40 @@
+"""Pictures of policies over states with two dimensions: what each learner does where, with what it was shown on top."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import Any
+
+from lfd_gym.benchmark.results import ResultsFolder, first_seeds
+from lfd_gym.benchmark.tasks import cell_task
+from lfd_gym.plots.axes import save_figure
+from lfd_gym.plots.policies import draw_policy
+from lfd_gym.task import Task
+
+Row = dict[str, Any]
+
+
+def phase_portraits(results: ResultsFolder, environment: str, rows: Sequence[Row]) -> Iterator[tuple[str, bytes]]:
+    """Yield a caption and a PNG of each learner's policy, of its first seed with the fewest demonstrations.
+
+    Only where a simulator has states of two dimensions that observations tell, and of policies that were kept.
+    """
+    cells = {cell.id: cell for cell in results.spec.cells()}
+    for learner, row in first_seeds(results, rows).items():
+        cell = cells[row["cell"]]
+        shown = results.shown(environment, ((cell.n_demonstrations, cell.seed),))
+        task = cell_task(cell, shown) if shown is not None else None
+        if task is None or not _can_be_drawn(task):
+            return
+        drawn = draw_policy(results.policy(cell.id), task)
+        buffer = BytesIO()
+        save_figure(drawn, buffer)
+        yield f"{learner}: its action in each state; black: what it was shown", buffer.getvalue()
+
+
+def _can_be_drawn(task: Task) -> bool:
+    """Whether states have two dimensions, and actions are one number."""
+    simulator = task.simulator if task.access == "simulator" else None
+    one_number = task.action_space.shape in ((), (1,))
+    return hasattr(simulator, "states_of") and simulator.state_space.shape == (2,) and one_number  # type: ignore[union-attr]
