@@ -219,16 +219,19 @@ def certified_parts(rows: Sequence[Row], title: str, name: str = "parts") -> Fig
     colours = dict(zip(reasons, _COLOURS, strict=False))
     for level, group in enumerate(reversed(groups)):
         reached = group.mean(lambda row: row["facts"]["certified_found"]) or 0.0
-        axes.barh(level, reached, height=0.6, color=_GREY, alpha=0.5)
+        drawn: list[Any] = list(axes.barh(level, reached, height=0.6, color=_GREY, alpha=0.5))
         for reason in reasons:
             part = group.mean(lambda row, reason=reason: row["facts"]["certified_parts"].get(reason, 0.0)) or 0.0  # type: ignore[misc]
-            axes.barh(level, part, left=reached, height=0.6, color=colours[reason], alpha=0.6)
+            drawn += axes.barh(level, part, left=reached, height=0.6, color=colours[reason], alpha=0.6)
             reached += part
-        bars = axes.plot([reached, reached], [level - 0.38, level + 0.38], color="black", linewidth=2)
-        bars[0].set_gid(f"{name}~{group.learner}~bound{level}")
+        ends = [level - 0.38, level + 0.38]
+        drawn += axes.plot([reached, reached], ends, color="black", linewidth=2)
         random = group.mean(lambda row: row["facts"].get("random_distance"))
         if random is not None:
-            axes.plot([random, random], [level - 0.38, level + 0.38], color=_GREY, linestyle=":", linewidth=2)
+            drawn += axes.plot([random, random], ends, color=_GREY, linestyle=":", linewidth=2)
+        for k, artist in enumerate(drawn):
+            artist.set_gid(f"{name}~{group.learner}~m{group.n_demonstrations}part{k}")
+    axes.set_xlim(right=1.03 * axes.get_xlim()[1])
     axes.set_yticks(
         range(len(groups)), [f"{g.learner}, m = {g.n_demonstrations}" for g in reversed(groups)], fontsize=8
     )

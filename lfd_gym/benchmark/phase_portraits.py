@@ -10,6 +10,7 @@ from lfd_gym.benchmark.results import ResultsFolder, first_seeds
 from lfd_gym.benchmark.tasks import cell_task
 from lfd_gym.plots.axes import save_figure
 from lfd_gym.plots.policies import draw_policy
+from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.task import Task
 
 Row = dict[str, Any]
@@ -27,7 +28,10 @@ def phase_portraits(results: ResultsFolder, environment: str, rows: Sequence[Row
         task = cell_task(cell, shown) if shown is not None else None
         if task is None or not _can_be_drawn(task):
             return
-        drawn = draw_policy(results.policy(cell.id), task)
+        policy = results.policy(cell.id)
+        if isinstance(policy, UniformPolicy):
+            continue  # it does the same everywhere
+        drawn = draw_policy(policy, task)
         buffer = BytesIO()
         save_figure(drawn, buffer)
         yield f"{learner}: its action in each state; black: what it was shown", buffer.getvalue()

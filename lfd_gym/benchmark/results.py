@@ -185,7 +185,7 @@ def spec_differences(old: Any, new: Any, where: str = "") -> Iterator[str]:
 
 
 def first_seeds(results: ResultsFolder, rows: Sequence[Row]) -> dict[str, Row]:
-    """Return the first row of each learner with the fewest demonstrations, which show most, and a policy that was kept."""
+    """Return the first row of each learner with the fewest demonstrations, which show most, and a policy kept."""
     fewest = min(row["n_demonstrations"] for row in rows)
     chosen: dict[str, Row] = {}
     for row in rows:

@@ -96,7 +96,7 @@ def test_everything_that_is_wrong_with_a_spec_is_said_at_once():
         tried.append(part)
         raise ValueError(f"cannot make {part.label}")
 
-    with pytest.raises(ValueError) as refused:
+    with pytest.raises(ValueError, match="label of an environment") as refused:
         spec_from_dict(data, try_out)
     assert str(refused.value).split("; ") == [
         "label of an environment must be a word without '/', '=' or spaces, got 'a b'",

@@ -160,6 +160,10 @@ def test_report_is_one_page_with_everything_inside(undisturbed):
     assert page.count("<svg") >= 6
     assert page.count("data:image/png;base64,") == 3  # the expert's policy, and where two learners differ from it
     assert "as the expert everywhere" in page
+    row = undisturbed.rows()[-1]["facts"]
+    assert row["certified_found"] + sum(row["certified_parts"].values()) == pytest.approx(row["certified_distance"])
+    for part in ("m2part0", "m20part0"):
+        assert f'id="parts-grid5~tabular_bc~{part}"' in page
     for outside in ('src="http', 'href="http', "@import", "url(http"):
         assert outside not in page
     assert {path.suffix for path in (undisturbed.path / "figures").iterdir()} == {".png", ".svg"}

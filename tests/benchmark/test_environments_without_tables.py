@@ -98,6 +98,8 @@ def test_the_report_is_written_for_returns(finished):
     page = write_report(finished.path).read_text(encoding="utf-8")
     assert "car: score of each learner" in page
     assert "beats random" in page
+    assert "car: what the certified bounds consist of" in page
+    assert page.count("data:image/png;base64,") == finished.has_policy("car/grid/m=1/seed=0")
     assert "return (more is better)" not in page  # one number of demonstrations makes no curve
 
 

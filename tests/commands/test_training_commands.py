@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 import lfd_gym as lfd
+from lfd_gym.commands.certification import Certify
 from lfd_gym.commands.training import Evaluate, Train
+from lfd_gym.commands.workers import Workers
 from lfd_gym.policies.files import load_policy, save_policy
 from lfd_gym.training.run_folder import read_config, read_policy
 
@@ -127,3 +129,52 @@ def test_files_that_are_no_policies_are_refused(tmp_path):
         read_config(tmp_path)
     with pytest.raises(FileNotFoundError):
         read_policy(tmp_path)
+
+
+@pytest.fixture
+def lake(tmp_path):
+    """FrozenLake through a wrapper that nobody knows, so that only episodes tell: demonstrations, others, a policy."""
+    env = gym.make("FrozenLake-v1")
+    best = lfd.FiniteMDP.from_env(env, discount=0.9).optimal_policy(lfd.Task(env, discount=0.9).cost_table[:, 0])
+    files = tmp_path / "shown.npz", tmp_path / "others.npz", tmp_path / "policy.npz"
+    for seed, file in enumerate(files[:2]):
+        lfd.collect(env, best, 20, 60, np.random.default_rng(seed)).save(file)
+    save_policy(lfd.as_policy(best), files[2])
+    return tuple(map(str, files))
+
+
+def test_without_an_environment_held_out_demonstrations_of_a_deterministic_expert_tell(lake, capsys):
+    shown, others, policy = lake
+    asked = {"env": "none", "held_out": others, "expert": "deterministic"}
+    Certify(source=policy, demonstrations=shown, **asked).run()
+    assert "Assumed: the expert is deterministic" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="--demonstrations must be given with --env none: those that the policy was"):
+        Certify(source=policy, **asked).run()
+
+
+@pytest.mark.parametrize("command", [Evaluate, Certify])
+def test_rollouts_are_spread_over_workers_with_the_same_result(command, tmp_path, capsys):
+    env = gym.make("MountainCar-v0")
+    demonstrations = lfd.datasets.load("mountaincar-expert").select(range(3))
+    demonstrations.save(tmp_path / "shown.npz")
+    save_policy(lfd.policies.tables.UniformPolicy(env.action_space), tmp_path / "policy.npz")
+    asked = {"source": str(tmp_path / "policy.npz"), "env": "MountainCar-v0", "rollouts": 4, "discount": 0.9}
+    said = []
+    for workers in (1, 2):
+        command(**asked, demonstrations=str(tmp_path / "shown.npz"), where=Workers(workers=workers)).run()
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1]
+    assert "4 rollouts" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("where", "message"),
+    [
+        (Workers(workers=0), "--workers must be at least 1, got 0"),
+        (Workers(address="auto"), "--address is that of a Ray cluster: it needs --engine ray"),
+    ],
+)
+def test_workers_that_cannot_be_are_refused(where, message, demonstrations, tmp_path):
+    Train(demonstrations=demonstrations, out=tmp_path / "run").run()
+    with pytest.raises(ValueError, match=message):
+        Certify(source=tmp_path / "run", where=where).run()

@@ -1,6 +1,7 @@
 """Collect, train, evaluate and certify by the command line, on every kind of environment; budgets are tiny."""
 
 import json
+import re
 from pathlib import Path
 
 import gymnasium as gym
@@ -88,6 +89,17 @@ def test_from_collecting_to_a_certificate(name, capsys):
         assert evaluation["normalised_score"] is not None
         assert evaluation["expert_return"] == pytest.approx(mean_return("demos.npz"))
     assert Path("certificate.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not OLD_LINE, reason="the page names the environments of the older line")
+def test_the_documented_way_from_an_expert_to_a_certificate_is_run_literally():
+    page = (Path(__file__).parents[2] / "docs" / "command_line.md").read_text(encoding="utf-8")
+    chapter = page.split("## From an expert to a certificate")[1].split("\n## ")[0]
+    lines = [line for block in re.findall(r"```sh\n(.*?)```", chapter, re.DOTALL) for line in block.splitlines()]
+    assert len(lines) == 14
+    for line in lines:
+        run(line.removeprefix("lfd-gym "))
 
 
 def mean_return(path):
