@@ -9,7 +9,7 @@ LOWEST := .venv-lowest/bin
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: help demo test test-core test-newest test-lowest test-slow test-fuzz test-mutation lint format bench docs pictures package \
+.PHONY: help demo test test-core test-newest test-lowest test-pythons test-slow test-fuzz test-mutation lint format bench docs pictures package \
 	clean
 
 help:  ## list the targets
@@ -31,6 +31,12 @@ test-newest: .venv-newest/.installed  ## what needs extras on the newest Gymnasi
 
 test-lowest: .venv-lowest/.installed  ## the core's tests, on the lowest versions that pyproject.toml declares
 	$(LOWEST)/python -m pytest -n 2 -m "not slow" --ignore-glob="*_full.py" $(PYTEST_ARGS)
+
+PYTHONS ?= python3.10 python3.12 python3.13
+test-pythons: $(PYTHONS:%=.venv-%/.installed)  ## the core's tests, on other versions of Python; PYTHONS="python3.12 …"
+	for python in $(PYTHONS); do \
+		.venv-$$python/bin/python -m pytest -n 2 -m "not slow" --ignore-glob="*_full.py" $(PYTEST_ARGS) || exit 1; \
+	done
 
 test-slow: .venv/.installed  ## the tests that take minutes
 	$(BIN)/python -m pytest -m slow --timeout 3600 $(PYTEST_ARGS)
@@ -74,7 +80,7 @@ package: .venv/.installed  ## build wheel and sdist, check them, and run the fir
 	scripts/check_package.sh
 
 clean:  ## remove the virtual environments and everything built
-	rm -rf .venv .venv-core .venv-newest .venv-lowest .venv-docs build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache \
+	rm -rf .venv .venv-core .venv-newest .venv-lowest .venv-docs .venv-python* build dist out *.egg-info .pytest_cache .mypy_cache .ruff_cache \
 		.hypothesis
 
 # Reinstalls only when what is to be installed has changed. pip's build isolation takes setuptools from the registry.
@@ -103,6 +109,12 @@ clean:  ## remove the virtual environments and everything built
 	$(NEWEST)/python -m pip install --quiet --editable ".[test,box2d,mujoco]" "gymnasium>=1.4" "stable-baselines3>=2.9" \
 		torch==2.13.0 datasets huggingface-sb3 jsonpickle seals tensorboard
 	$(NEWEST)/python -m pip install --quiet --no-deps imitation==1.0.1
+	@touch $@
+
+.venv-python%/.installed: pyproject.toml
+	python$* -m venv .venv-python$*
+	.venv-python$*/bin/python -m pip install --quiet --upgrade pip
+	.venv-python$*/bin/python -m pip install --quiet --editable ".[test]" "gymnasium>=1.4"
 	@touch $@
 
 # What pyproject.toml declares, at its lowest; Python 3.11 is the oldest for which all of these have wheels.
