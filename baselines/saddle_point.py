@@ -109,11 +109,15 @@ class MirrorDescent(SaddlePointLearner):
     ----------
     schedule
         Of the steps: ``"practical"`` or ``"paper"``.
+    checkpoint
+        A file to write every few minutes. If it is there when learning begins, learning goes on from it, to the same
+        bits as without the interruption; it has to be the same problem.
     progress
         Whether to show how far it has come.
     """
 
     schedule: Schedule = "practical"
+    checkpoint: str | None = None
     progress: bool = True
 
     needs: ClassVar[Access] = "simulator"
@@ -133,7 +137,13 @@ class MirrorDescent(SaddlePointLearner):
         """Run all iterations. A known model serves for the radius of the values and the residual, not for the steps."""
         problem = self.problem(task)
         found = solve_mirror_descent(
-            problem, task.simulator, budget, rng, schedule=self.schedule, progress=self.progress
+            problem,
+            task.simulator,
+            budget,
+            rng,
+            schedule=self.schedule,
+            checkpoint=self.checkpoint,
+            progress=self.progress,
         )
         facts: dict[str, Any] = {"status": found.status, "iterations": found.n_iterations}
         if found.residual is not None:

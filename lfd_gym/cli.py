@@ -29,6 +29,8 @@ from lfd_gym.validation import LfdGymWarning
 
 #: What shells report of a program that wrote to a closed pipe.
 _CLOSED_PIPE = 141
+#: What shells report of a program that the user stopped.
+_INTERRUPTED = 130
 
 
 class Command(Protocol):
@@ -124,6 +126,9 @@ def _main(arguments: Sequence[str] | None) -> int:
     except (ValueError, OSError, ImportError, gym.error.Error) as error:
         print(f"lfd-gym: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("lfd-gym: interrupted", file=sys.stderr)
+        return _INTERRUPTED
     return 0
 
 

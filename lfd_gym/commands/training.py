@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+import sys
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,9 @@ class Train:
     export_sb3: Path | None = None
     """Where to write the policy as a model of Stable-Baselines3 (.zip), to go on training it there on the reward; for
     learners of networks, such as bc and gail."""
+    resume: bool = False
+    """Go on with the same call, which was stopped. Learners that may take hours (mirror_descent, primal_dual_rl) keep
+    what they have learned so far in OUT.checkpoint."""
     force: bool = False
     """Replace the folder of an earlier run; anything else is left alone."""
     imports: Imports = ()
@@ -103,11 +107,18 @@ class Train:
         name, why = (self.learner, "") if self.learner is not None else best_learner(task)
         if name == "grid":  # a policy that looks ahead with the simulator could not be written
             settings = {"savable": True, **settings}
-        learner = _make_learner(name, settings)
+        learner = self._keeping(_make_learner(name, settings))
         log.write(f"{described(env_id, kwargs)}: {demonstrations}")
         if why:
             log.write(f"learner: {name} ({why})")
-        result = learn(task, learner, rng=np.random.default_rng(self.seed), budget=self.budget)
+        if self.resume:
+            log.write(f"going on from {self.checkpoint}")
+        try:
+            result = learn(task, learner, rng=np.random.default_rng(self.seed), budget=self.budget)
+        except KeyboardInterrupt:
+            if self.checkpoint.exists():
+                print(f"the same call with --resume goes on from {self.checkpoint}", file=sys.stderr)
+            raise
         log.write(f"{result.learner} learned in {result.resources.wall_seconds:.2f} s")
         metrics: dict[str, Any] = {"resources": result.resources.to_dict(), "facts": dict(result.facts)}
         rng = np.random.default_rng([self.seed, FRESH])
@@ -132,10 +143,34 @@ class Train:
             log=log,
             overwrite=self.force,
         )
+        self.checkpoint.unlink(missing_ok=True)
         print(f"written to {self.out}")
         if self.export_sb3 is not None:
             model = export_sb3(result.policy, task.env, self.export_sb3, overwrite=self.force)
             print(f"exported to {self.export_sb3}: load it with stable_baselines3.{model}.load")
+
+    @property
+    def checkpoint(self) -> Path:
+        """What a learner keeps on the way."""
+        return self.out.with_name(f"{self.out.name}.checkpoint")
+
+    def _keeping(self, learner: Learner) -> Learner:
+        """Return the learner as one that keeps checkpoints, if it is of that kind."""
+        given: Any = learner
+        keeps = is_dataclass(given) and any(part.name == "checkpoint" for part in fields(given))
+        if not keeps or given.checkpoint is not None:
+            if self.resume:
+                raise ValueError(f"--resume must not be given: {learner.name} keeps nothing in {self.checkpoint}")
+            return learner
+        if self.checkpoint.exists() and not self.resume:
+            raise FileExistsError(
+                f"{self.checkpoint} is there, of a run that was stopped: --resume goes on with it; to begin anew, "
+                "remove it"
+            )
+        if self.resume and not self.checkpoint.exists():
+            raise FileNotFoundError(f"--resume must not be given: there is no {self.checkpoint} to go on from")
+        resumable: Learner = replace(given, checkpoint=str(self.checkpoint))
+        return resumable
 
     def _config(self) -> dict[str, Any]:
         config = asdict(self)

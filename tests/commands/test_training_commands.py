@@ -1,6 +1,7 @@
 """Run folders, policy files, and the commands that write and read them, without torch."""
 
 import json
+import signal
 import sys
 
 import gymnasium as gym
@@ -8,10 +9,12 @@ import numpy as np
 import pytest
 
 import lfd_gym as lfd
+from lfd_gym import cli
 from lfd_gym.commands.certification import Certify
 from lfd_gym.commands.training import Evaluate, Train
 from lfd_gym.commands.workers import Workers
 from lfd_gym.policies.files import load_policy, save_policy
+from lfd_gym.solvers.descent.descent_run import DescentRun
 from lfd_gym.training.run_folder import read_config, read_policy
 
 ENV = "lfd_gym/StochasticGridworld-v0"
@@ -178,3 +181,38 @@ def test_workers_that_cannot_be_are_refused(where, message, demonstrations, tmp_
     Train(demonstrations=demonstrations, out=tmp_path / "run").run()
     with pytest.raises(ValueError, match=message):
         Certify(source=tmp_path / "run", where=where).run()
+
+
+def test_a_run_that_is_stopped_goes_on_where_it_was(demonstrations, tmp_path, monkeypatch, capsys):
+    line = f"train --demonstrations {demonstrations} --learner mirror_descent --budget 200000 --out {tmp_path}".split()
+    whole, run = tmp_path / "whole", tmp_path / "run"
+    line[-1] = str(whole)
+    assert cli.main(line) == 0
+    line[-1] = str(run)
+    assert cli.main([*line, "--resume"]) == 2
+    assert "there is no" in capsys.readouterr().err
+    advance = DescentRun.advance
+
+    def interrupted(descent, n_iterations):
+        advance(descent, n_iterations)
+        if descent.iteration > 50_000:
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DescentRun, "advance", interrupted)
+        assert cli.main(line) == 130
+    assert f"the same call with --resume goes on from {run}.checkpoint" in capsys.readouterr().err
+    assert not run.exists()
+    assert cli.main(line) == 2
+    assert "--resume goes on with it; to begin anew, remove it" in capsys.readouterr().err
+    assert cli.main([*line, "--resume"]) == 0
+    assert "going on from" in (run / "log.txt").read_text()
+    assert not (tmp_path / "run.checkpoint").exists()
+    for file in ("weights.json", "certificate.json"):
+        assert (run / file).read_bytes() == (whole / file).read_bytes()
+    assert (read_policy(run).table == read_policy(whole).table).all()
+
+
+def test_what_keeps_no_checkpoints_cannot_be_resumed(demonstrations, tmp_path):
+    with pytest.raises(ValueError, match="--resume must not be given: cutting_plane keeps nothing"):
+        Train(demonstrations=demonstrations, out=tmp_path / "run", resume=True).run()
