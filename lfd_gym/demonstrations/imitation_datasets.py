@@ -11,6 +11,8 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from lfd_gym.files import refusing
+
 
 def read_arrow(folder: Path) -> Any:
     """Read the Arrow files that the folder's ``state.json`` names, and nothing else."""
@@ -22,22 +24,22 @@ def read_arrow(folder: Path) -> Any:
         ) from error
     if not folder.is_dir():
         raise FileNotFoundError(f"there is no folder {folder}")
-    try:
-        state = json.loads((folder / "state.json").read_text())
-        names = [str(file["filename"]) for file in state["_data_files"]]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{folder} is no saved dataset: its state.json cannot be read ({error})") from error
+    state_file = folder / "state.json"
+    with refusing(state_file, "is not that of a saved dataset"):
+        names = [str(file["filename"]) for file in json.loads(state_file.read_text(encoding="utf-8"))["_data_files"]]
     tables = []
     for name in names:
         if Path(name).name != name:
-            raise ValueError(f"{folder} is no valid dataset: it names the file {name!r} outside the folder")
-        try:
-            with pa.memory_map(str(folder / name)) as source, pa.ipc.open_stream(source) as reader:
-                table = reader.read_all()
-                table.validate(full=True)  # offsets outside their buffers would be followed without looking
-                tables.append(table)
-        except (OSError, pa.ArrowException) as error:
-            raise ValueError(f"{folder / name} is damaged or no Arrow file: {error}") from error
+            raise ValueError(f"{state_file} is not valid: it names the file {name!r} outside the folder")
+        file = folder / name
+        with (
+            refusing(file, "is damaged or no Arrow file"),
+            pa.memory_map(str(file)) as source,
+            pa.ipc.open_stream(source) as reader,
+        ):
+            table = reader.read_all()
+            table.validate(full=True)  # offsets outside their buffers would be followed without looking
+            tables.append(table)
     if not tables:
         raise ValueError(f"{folder} is an empty dataset")
     return pa.concat_tables(tables)

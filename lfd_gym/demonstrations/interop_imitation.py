@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
 from lfd_gym.demonstrations.imitation_datasets import read_arrow, rows
-from lfd_gym.files import replacing_folder
+from lfd_gym.files import refusing, replacing_folder
 from lfd_gym.spaces import array_space, to_array
 
 if TYPE_CHECKING:
@@ -109,11 +109,19 @@ def to_demonstrations(
     """
     spaces = observation_space, action_space
     if isinstance(source, str | Path):
-        episodes = _saved_episodes(Path(source), *spaces, horizon)
-    elif hasattr(source, "next_obs"):
+        table = read_arrow(Path(source))
+        with refusing(source, f"does not hold trajectories of imitation over {observation_space}, {action_space}"):
+            return _joined_episodes(_saved_episodes(table, *spaces, horizon), *spaces, horizon)
+    if hasattr(source, "next_obs"):
         episodes = _joined_transitions(source, *spaces, horizon)
     else:
         episodes = [_episode(trajectory, *spaces, horizon) for trajectory in source]
+    return _joined_episodes(episodes, *spaces, horizon)
+
+
+def _joined_episodes(
+    episodes: Sequence[Episode], observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int | None
+) -> Demonstrations:
     seen = _with_end(array_space("observation_space", observation_space), episodes)
     lengths = np.array([len(episode.observations) - 1 for episode in episodes])
     cut = np.array([not episode.terminated for episode in episodes], dtype=bool)
@@ -265,22 +273,16 @@ def _check_fragments(space: gym.Space[Any], n_fragments: int, n_pieces: int) -> 
 
 
 def _saved_episodes(
-    folder: Path, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int | None
+    table: Any, observation_space: gym.Space[Any], action_space: gym.Space[Any], horizon: int | None
 ) -> list[Episode]:
-    table = read_arrow(folder)
     missing = {"obs", "acts", "infos", "terminal"} - set(table.column_names)
     if missing:
-        raise ValueError(f"{folder} holds no trajectories of imitation: it has no column {sorted(missing)[0]!r}")
-    try:
-        columns = {
-            "obs": rows(table["obs"], array_space("observation_space", observation_space).shape or ()),
-            "acts": rows(table["acts"], array_space("action_space", action_space).shape or ()),
-        }
-        rewards = rows(table["rews"], ()) if "rews" in table.column_names else [None] * len(table)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"{folder} does not hold trajectories over {observation_space}, {action_space}: {error}"
-        ) from error
+        raise ValueError(f"it has no column {sorted(missing)[0]!r}")
+    columns = {
+        "obs": rows(table["obs"], array_space("observation_space", observation_space).shape or ()),
+        "acts": rows(table["acts"], array_space("action_space", action_space).shape or ()),
+    }
+    rewards = rows(table["rews"], ()) if "rews" in table.column_names else [None] * len(table)
     episodes = []
     for obs, acts, rews, infos, terminal in zip(
         columns["obs"], columns["acts"], rewards, table["infos"], table["terminal"].to_pylist(), strict=True

@@ -20,7 +20,7 @@ import numpy as np
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
 from lfd_gym.demonstrations.hdf5_links import check_inside
 from lfd_gym.demonstrations.provenance import Provenance, identity
-from lfd_gym.files import replacing_folder
+from lfd_gym.files import refusing, replacing_folder
 from lfd_gym.spaces import array_space, to_array
 
 if TYPE_CHECKING:
@@ -105,11 +105,15 @@ def create_dataset(
 def from_dataset(dataset: MinariDataset | str) -> Demonstrations:
     """Take over a Minari dataset, or the local one of that name."""
     minari = _minari()
-    if isinstance(dataset, str):
-        _refuse_missing_spaces(dataset)
+    if not isinstance(dataset, str):
+        return _taken_over(dataset)
+    _refuse_missing_spaces(dataset)
+    with refusing(dataset_path(dataset) / "data", "does not hold a data set of Minari that can be read"):
         _refuse_other_files(dataset_path(dataset) / "data")
-        dataset = minari.load_dataset(dataset, download=False)
-    assert not isinstance(dataset, str)
+        return _taken_over(minari.load_dataset(dataset, download=False))
+
+
+def _taken_over(dataset: MinariDataset) -> Demonstrations:
     _refuse_other_files(Path(dataset.storage.data_path))
     metadata = dataset.storage.metadata
     seen, done = dataset.observation_space, dataset.action_space
@@ -212,7 +216,8 @@ def _refuse_missing_spaces(dataset_id: str) -> None:
     path = dataset_path(dataset_id) / "data" / METADATA_FILE_NAME
     if not path.is_file():
         raise FileNotFoundError(f"there is no local Minari dataset {dataset_id!r} at {path.parent.parent}")
-    metadata = json.loads(path.read_text())
+    with refusing(path, "is not the description of a data set"):
+        metadata = dict(json.loads(path.read_text(encoding="utf-8")))
     for key in ("observation_space", "action_space"):
         if key not in metadata:
             raise ValueError(f"the Minari dataset {dataset_id!r} does not say its {key}")

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import gymnasium as gym
 
-from lfd_gym.files import MAX_BYTES
+from lfd_gym.files import MAX_BYTES, refusing
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.policies.policy import Policy
 
@@ -99,11 +99,8 @@ def load_expert(
     _algorithm("PPO")
     if not os.path.isfile(path):
         raise FileNotFoundError(f"there is no file {path}")
-    try:
-        with zipfile.ZipFile(path) as archive:
-            said, weights = _text(archive), _weights(archive)
-    except (zipfile.BadZipFile, KeyError, RuntimeError, EOFError, ValueError, _unpickling_error()) as error:
-        raise ValueError(f"{path} does not hold a model saved by Stable-Baselines3: {error}") from error
+    with refusing(path, "does not hold a model saved by Stable-Baselines3"), zipfile.ZipFile(path) as archive:
+        said, weights = _text(archive), _weights(archive)
     for name, space in (("observation_space", observation_space), ("action_space", action_space)):
         _check_space(path, name, said.get(name), space)
     from lfd_gym.policies.architectures import build
@@ -220,12 +217,6 @@ def _unpickled(path: str | Path, said: Mapping[str, Any], action_space: gym.Spac
     if model.action_space != action_space:
         raise ValueError(f"{path} acts in {model.action_space}, but the environment takes {action_space}")
     return as_policy(model)
-
-
-def _unpickling_error() -> type[Exception]:
-    import pickle
-
-    return pickle.UnpicklingError
 
 
 def _algorithm(name: str) -> Any:

@@ -377,7 +377,7 @@ def test_damaged_datasets_are_named(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         Demonstrations.from_imitation(tmp_path / "nowhere", *spaces)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ValueError, match=r"empty is no saved dataset: its state\.json cannot be read"):
+    with pytest.raises(ValueError, match=r"empty.state\.json is not that of a saved dataset"):
         Demonstrations.from_imitation(tmp_path / "empty", *spaces)
     demos.save_imitation(tmp_path / "saved")
     with pytest.raises(FileExistsError, match="saved exists already"):
@@ -413,6 +413,17 @@ def test_minari_there_and_back(demos, minari_root):
     assert Demonstrations.from_minari("grid/expert-v0") == demos
     assert list(list_datasets()) == ["grid/expert-v0"]
     assert minari.load_dataset("grid/expert-v0").total_steps == demos.n_transitions
+
+
+@pytest.mark.parametrize("name", ["main_data.hdf5", "metadata.json"])
+def test_damaged_minari_datasets_are_named(demos, minari_root, name):
+    demos.to_minari("grid/expert-v0")
+    file = minari_root / "grid" / "expert-v0" / "data" / name
+    content = file.read_bytes()
+    for damaged in (content[: len(content) // 2], b"{}" + content, b""):
+        file.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"expert-v0.data"):
+            Demonstrations.from_minari("grid/expert-v0")
 
 
 def test_dict_spaces_of_minari_are_flattened(minari_root):

@@ -3,22 +3,18 @@
 Reading a file is a call with the content as its argument. What trains networks or takes minutes is not here.
 """
 
-import tempfile
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from fuzz_files import files
 
 import lfd_gym as lfd
 from lfd_gym import envs, features, testing
 from lfd_gym.baselines import make_learner
-from lfd_gym.benchmark.reading import read_spec
-from lfd_gym.benchmark.results import ResultsFolder
-from lfd_gym.training.run_folder import read_config
 
 #: Arguments that say how much is to be done: what is large is honest work there.
 AMOUNTS = {
@@ -97,50 +93,6 @@ def _things() -> dict[str, Any]:
         "provenance": demos.provenance,
         "learner": make_learner("tabular_bc"),
     }
-
-
-SPEC = """{"environments": [{"label": "grid", "env_id": "lfd_gym/StochasticGridworld-v0", "discount": 0.9,
-"horizon": 20, "kwargs": {"size": 3}}], "learners": [{"name": "tabular_bc"}], "n_demonstrations": [2], "seeds": [0]}"""
-ROW = b'{"cell": "grid/tabular_bc/m=2/seed=0", "status": "ok", "evaluation": {"expected_costs": [0.5]}}\n'
-
-
-def files(t: dict[str, Any]) -> dict[str, tuple[Callable[..., Any], bytes]]:
-    """For the name of a file of each format: a function that reads it from its bytes, and the bytes of a right one."""
-    folder = Path(tempfile.mkdtemp(prefix="lfd-gym-fuzz-"))
-    problem = t["problem"]
-
-    def solve(path):
-        rng = np.random.default_rng(0)
-        return lfd.solve_mirror_descent(problem, t["model"], 300, rng, checkpoint=path, progress=False)
-
-    def rows(path):
-        (path.parent / "spec.json").write_text(SPEC)
-        return ResultsFolder.open(path.parent).rows()
-
-    def reading(load):
-        def read(**content):
-            ((name, data),) = content.items()
-            path = folder / name
-            path.write_bytes(data)
-            return load(path)
-
-        return read
-
-    t["demos"].save(folder / "demonstrations.npz")
-    lfd.save_policy(t["mixture"], folder / "policy.npz")
-    solve(folder / "checkpoint.npz")
-    (folder / "spec.json").write_text(SPEC)
-    (folder / "results.jsonl").write_bytes(ROW)
-    (folder / "config.json").write_text('{"env": "CartPole-v1", "discount": 0.9, "env_kwargs": ["size=3"]}')
-    readers = {
-        "demonstrations.npz": lfd.Demonstrations.load,
-        "policy.npz": lfd.load_policy,
-        "checkpoint.npz": solve,
-        "spec.json": read_spec,
-        "results.jsonl": rows,
-        "config.json": lambda path: read_config(path.parent),
-    }
-    return {name: (reading(load), (folder / name).read_bytes()) for name, load in readers.items()}
 
 
 def calls_and_objects() -> tuple[list[Call], list[Any]]:

@@ -71,9 +71,13 @@ def outcome(call: Call, arguments, changed):
 
 
 def _names_an_argument(call: Call, text: str):
-    """Whether ``text`` names a parameter of the call; an item of a list by the singular: a policy of the policies."""
+    """Whether ``text`` names a parameter of the call; an item of a list by the singular: a policy of the policies.
+
+    A file of a folder may be named by the folder.
+    """
+    folders = [name.rpartition("/")[0] for name in call.arguments]
     singular = [re.sub(r"ies$", "y", name).removesuffix("s") for name in call.arguments]
-    known = [*call.arguments, *singular, str(call.arguments.get("name", ""))]
+    known = [*call.arguments, *singular, *folders, str(call.arguments.get("name", ""))]
     return bool(re.search(r"(?<!\w)(" + "|".join(re.escape(name) for name in known if name) + r")(?!\w)", text))
 
 
