@@ -41,6 +41,11 @@ class FileContentError(ValueError):
     """A file does not hold what it should: the message names the file and says what is wrong with it."""
 
 
+def most_bytes(path: str | Path) -> int:
+    """Return how much the arrays of a file may take."""
+    return max(MAX_BYTES, _LARGEST_EXPANSION * os.path.getsize(path))
+
+
 @contextmanager
 def refusing(path: str | Path, problem: str) -> Iterator[None]:
     """Turn whatever a damaged or crafted file makes fail into one error: ``path``, ``problem`` and the reason.
@@ -184,7 +189,7 @@ def read_members(path: str | Path, problem: str, max_bytes: int | None = None) -
     if not os.path.isfile(path):
         raise FileNotFoundError(f"there is no file {path}")
     if max_bytes is None:
-        max_bytes = max(MAX_BYTES, _LARGEST_EXPANSION * os.path.getsize(path))
+        max_bytes = most_bytes(path)
     with refusing(path, problem), zipfile.ZipFile(path) as archive:
         members = archive.infolist()
         needed = sum(member.file_size for member in members)

@@ -20,7 +20,7 @@ import numpy as np
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
 from lfd_gym.demonstrations.hdf5_links import check_inside
 from lfd_gym.demonstrations.provenance import Provenance, identity
-from lfd_gym.files import refusing, replacing_folder
+from lfd_gym.files import FileContentError, refusing, replacing_folder
 from lfd_gym.spaces import array_space, to_array
 
 if TYPE_CHECKING:
@@ -221,6 +221,9 @@ def _refuse_missing_spaces(dataset_id: str) -> None:
     for key in ("observation_space", "action_space"):
         if key not in metadata:
             raise ValueError(f"the Minari dataset {dataset_id!r} does not say its {key}")
+    n_bytes = sum(file.stat().st_size for file in path.parent.iterdir() if file.is_file())
+    if not 0 < metadata.get("total_episodes", 0) <= n_bytes:  # as many numbers are made before any is read
+        raise FileContentError(f"{path} cannot be right: it counts {metadata.get('total_episodes')} episodes")
 
 
 def _refuse_other_files(folder: Path) -> None:

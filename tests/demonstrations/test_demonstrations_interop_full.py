@@ -426,6 +426,22 @@ def test_damaged_minari_datasets_are_named(demos, minari_root, name):
             Demonstrations.from_minari("grid/expert-v0")
 
 
+def test_minari_datasets_that_claim_to_be_huge_are_refused_before_they_take_memory(minari_root):
+    import h5py
+
+    discrete_demonstrations().to_minari("grid/expert-v0")
+    data = minari_root / "grid" / "expert-v0" / "data"
+    described = json.loads((data / "metadata.json").read_text())
+    (data / "metadata.json").write_text(json.dumps({**described, "total_episodes": 10**10}))
+    with pytest.raises(ValueError, match=r"metadata\.json cannot be right: it counts 10000000000 episodes"):
+        Demonstrations.from_minari("grid/expert-v0")
+    (data / "metadata.json").write_text(json.dumps(described))
+    with h5py.File(data / "main_data.hdf5", "r+") as file:
+        file.create_dataset("episode_0/infos/huge", shape=(2**40,), dtype="u1", chunks=(2**20,))
+    with pytest.raises(ValueError, match=r"main_data\.hdf5 is not read: with /episode_0/infos/huge its arrays take"):
+        Demonstrations.from_minari("grid/expert-v0")
+
+
 def test_dict_spaces_of_minari_are_flattened(minari_root):
     space = gym.spaces.Dict({"at": gym.spaces.Box(-9, 9, (2,), np.float32), "left": gym.spaces.Discrete(3)})
     observations = {"at": np.arange(6, dtype=np.float32).reshape(3, 2), "left": np.array([2, 1, 0])}
