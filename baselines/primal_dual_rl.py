@@ -24,7 +24,7 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.baselines.neural.fitting import neural_task_problem
+from lfd_gym.baselines.neural.fitting import neural_task_problem, warn_of_untested_version
 from lfd_gym.task import Access, Task
 
 try:
@@ -39,6 +39,8 @@ except ImportError as error:
     raise ImportError(f"this learner needs the 'sb3' extra: pip install 'lfd-gym[sb3]' ({error})") from error
 
 Name = Literal["sac", "td3", "dqn", "ppo"]
+#: That the budget allows if none is given.
+_LEAST_EPISODES = 60
 
 
 @dataclass(frozen=True)
@@ -92,12 +94,17 @@ class PrimalDualRl(Learner):
         """Return the same learner without its bar."""
         return replace(self, progress=False)
 
+    def budget_for(self, task: Task) -> int:
+        """Long episodes tell less about a step: at least sixty of them."""
+        return max(self.default_budget, _LEAST_EPISODES * task.episode_length)
+
     def learn(self, task: Task, budget: int, rng: np.random.Generator) -> LearningResult:
         """Play the game until the budget is spent, and keep the nearest policy on the way."""
         problem = neural_task_problem(task)
         if problem:
             raise ValueError(f"primal_dual_rl cannot learn this task: {problem}")
         algorithm = self._algorithm(task)
+        warn_of_untested_version()
         with SeededTorch(rng) as seed:
             return Match(self, algorithm, task, budget, rng, seed).result()
 

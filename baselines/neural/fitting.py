@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+from importlib.metadata import version
 from importlib.util import find_spec
 from typing import Any
 
@@ -9,14 +11,30 @@ import gymnasium as gym
 
 from lfd_gym.demonstrations.environments import is_environment
 from lfd_gym.task import Task
+from lfd_gym.validation import LfdGymWarning
 
 #: Dimensions of an image.
 _IMAGE = 3
+#: The oldest and the newest version of Stable-Baselines3 that the tests were run with.
+_TESTED = ((2, 2), (2, 9))
 
 
 def is_installed() -> bool:
     """Whether Stable-Baselines3 and torch can be imported."""
     return all(find_spec(name) is not None for name in ("stable_baselines3", "torch"))
+
+
+def warn_of_untested_version() -> None:
+    """Say so where Stable-Baselines3 is older or newer than what was tested."""
+    installed = version("stable-baselines3")
+    parts = tuple(int(part) for part in installed.split(".")[:2] if part.isdigit())
+    if not _TESTED[0] <= parts <= _TESTED[1]:
+        low, high = (".".join(map(str, end)) for end in _TESTED)
+        warnings.warn(
+            f"stable-baselines3 {installed} is installed; learners with networks are tested with {low} to {high}",
+            LfdGymWarning,
+            stacklevel=3,
+        )
 
 
 def _holds_more_states(shown: gym.Space[Any], seen: gym.Space[Any]) -> bool:

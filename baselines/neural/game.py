@@ -29,6 +29,8 @@ _NEWEST = 2
 _MOST_EPISODES = 50
 #: The policy player follows the costs at least so much, however little the episodes tell.
 _LEAST_TRUST = 0.1
+#: Below this share the newest episode is nearly all that counts.
+_SEVERAL = 0.01
 #: What changes.
 _STATE = ("weights", "distance", "trust", "within_chance", "n_steps", "_episodes", "_total", "_n_answers")
 
@@ -95,9 +97,9 @@ class Game:
     distance
         Of the policy's latest episodes.
     trust
-        How much of it is more than the chance of few episodes.
+        How much of it is more than the chance of the few episodes it is measured by.
     within_chance
-        Whether nothing is.
+        Whether the chance of these and of the few demonstrations would explain it.
     """
 
     def __init__(self, task: Task) -> None:
@@ -132,22 +134,20 @@ class Game:
         shares /= shares.sum()
         mean = shares @ paid
         self.distance = self.distance_of(mean)
-        signal = self._share_of_signal(paid, shares, mean)
-        self.trust, self.within_chance = max(signal, _LEAST_TRUST), signal <= 0.0
+        n, spread = 1 / float(shares @ shares), self._spread(paid, shares, mean)
+        size = max(float(((mean - self.expert) ** 2).sum()), 1e-12)
+        self.trust = min(1.0, max(1 - spread / n / size, _LEAST_TRUST))
+        self.within_chance = size <= spread * (1 / n + 1 / len(self.per_demonstration))
         self.weights = self._answer(mean - self.expert)
         self._total, self._n_answers = self._total + self.weights, self._n_answers + 1
 
     def _answer(self, difference: FloatArray) -> NDArray[np.float32]:
         return np.asarray(self.costs.weights.maximiser(difference), dtype=np.float32)
 
-    def _share_of_signal(self, paid: FloatArray, shares: FloatArray, mean: FloatArray) -> float:
-        """Return how much of the squared difference is more than the chance of few episodes; it may be below zero."""
-        n = 1 / float(shares @ shares)
-        if n < 1.01:
-            return 1.0
-        spread = float(shares @ ((paid - mean) ** 2).sum(axis=1)) / (1 - 1 / n)
-        chance = spread * (1 / len(self.per_demonstration) + 1 / n)
-        return 1 - chance / max(float(((mean - self.expert) ** 2).sum()), 1e-12)
+    def _spread(self, paid: FloatArray, shares: FloatArray, mean: FloatArray) -> float:
+        """Return the variance of an episode, summed over the costs; 0 if that of one cannot be told."""
+        several = 1 - float(shares @ shares)
+        return float(shares @ ((paid - mean) ** 2).sum(axis=1)) / several if several > _SEVERAL else 0.0
 
     def state(self) -> dict[str, Any]:
         """Return what is needed to go on."""

@@ -224,6 +224,8 @@ class Match:
         self.game.move()
         if isinstance(self.model, CloningActorCritic):
             self.model.distance_of_cloning = judged.distance
+            if self.random is not None:
+                self.model.worth_of_cloning = max(0.0, 1 - judged.distance / self.random.distance)
             self.model.replay_buffer.pay_again()
         return first, judged
 

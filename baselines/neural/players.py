@@ -25,6 +25,8 @@ _AVERAGING = 0.005
 #: How the cloning term weighs: at first, and in the end as a share of that. It rises with the fourth power of how much
 #: farther the policy is than cloning was, up to a factor.
 _CLONING, _CLONING_LEFT, _CLONING_POWER, _CLONING_MOST = 10.0, 0.03, 4, 100.0
+_CLONING_LEAST = 0.3
+_WORTH_POWER = 1.0
 #: Cloning that comes within this share of the expert's own size is worth staying near, also where nothing was shown.
 _NEAR = 0.5
 #: The actor waits for the critics at first, for this share of all updates, and then learns at every second one.
@@ -84,6 +86,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
         self.envs, self.game, self.demonstrations = envs, envs.game, demonstrations
         self.n_critics_alone = int(_CRITICS_ALONE * total_updates)
         self.distance_of_cloning = float("nan")
+        self.worth_of_cloning = 1.0
         self.log_temperature = math.log(_FIRST_TEMPERATURE)
         self.slope: float | None = None
         self._setup_model()
@@ -122,7 +125,8 @@ class CloningActorCritic(OffPolicyAlgorithm):
             return 0.0
         farther = self.game.distance / self.distance_of_cloning
         raised = min(max(1.0, farther) ** _CLONING_POWER, _CLONING_MOST) if math.isfinite(farther) else 1.0
-        return float(_CLONING * _CLONING_LEFT ** (1 - self._current_progress_remaining) * raised)
+        falling = _CLONING_LEFT ** (1 - self._current_progress_remaining)
+        return float(_CLONING_LEAST + _CLONING * self.worth_of_cloning**_WORTH_POWER * falling * raised)
 
     @property
     def stays_near(self) -> bool:

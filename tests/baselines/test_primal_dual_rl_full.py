@@ -286,6 +286,20 @@ def test_what_is_no_environment_is_refused():
         learn(lfd.Task(model, demos, discount=0.9, costs=costs))
 
 
+@ANY_LEVEL
+@pytest.mark.parametrize(("installed", "warned"), [("2.1.0", True), ("2.2.1", False), ("2.9.4", False), ("3.0", True)])
+def test_versions_that_were_not_tested_are_named(installed, warned, monkeypatch, recwarn):
+    monkeypatch.setattr("lfd_gym.baselines.neural.fitting.version", lambda name: installed)
+    learn(make_task(), small(cloning_steps=1), budget=80)
+    told = [str(each.message) for each in recwarn if "tested with 2.2 to 2.9" in str(each.message)]
+    assert [text.split()[1] for text in told] == [installed] * warned
+
+
+@pytest.mark.parametrize(("length", "budget"), [(20, 30_000), (1000, 60_000)])
+def test_long_episodes_have_a_larger_budget(length, budget):
+    assert make_learner("primal_dual_rl").budget_for(make_task(horizon=length)) == budget
+
+
 def test_imitation_is_not_needed():
     code = (
         "import sys; sys.modules['imitation'] = None\n"
