@@ -32,8 +32,8 @@ OPERATORS = {
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "upper": "lower", "lower": "upper"}
 NAMES |= {"lower_bound": "upper_bound", "upper_bound": "lower_bound", "any": "all", "all": "any"}
-#: How much longer than without a change the tests may take, and what compiling takes beside.
-_LONGER, _COMPILING = 4, 30.0
+#: How much longer than without a change the tests may take.
+_LONGER = 3
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,10 @@ def survivors(folder: Path, entry: str, asked: Mutate) -> tuple[int, int]:
         raise SystemExit(f"{module}: only what is copied can be changed, name it by its place in lfd_gym/")
     n_places, missed = len(places(ast.parse(text))), 0
     write(target, ast.unparse(ast.parse(text)))
+    began = time.monotonic()
     if noticed(folder, tests, 10 * asked.seconds):
         raise SystemExit(f"{module}: its tests fail as it is")
-    began = time.monotonic()
-    noticed(folder, tests, 10 * asked.seconds)  # again, when kernels have been compiled
-    limit = min(asked.seconds, _LONGER * (time.monotonic() - began) + _COMPILING)
+    limit = min(asked.seconds, _LONGER * (time.monotonic() - began))
     rng = random.Random(f"{asked.seed} {module}")
     numbers = asked.only or rng.sample(range(n_places), min(asked.count, n_places))
     for number in numbers:
