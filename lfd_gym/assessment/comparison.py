@@ -127,8 +127,9 @@ class Comparison:
         return max(1, (not self.ours.exact) + self.about_expert)
 
     def _by_norm(self, delta: float) -> float:
-        apart = self.found
-        for estimate in (self.ours, self.theirs) if self.about_expert else (self.ours,):
+        theirs = _as_seen(self.theirs) if self.about_expert else self.theirs
+        apart = float(self.costs.weights.support(self.ours.values - theirs.values))
+        for estimate in (self.ours, theirs) if self.about_expert else (self.ours,):
             apart += estimate.class_radius(self.costs, delta / self._n_unsure)
         return min(apart, self.costs.largest_distance)
 
@@ -152,4 +153,10 @@ def _times(estimate: CostEstimate, times: float) -> CostEstimate:
 
 
 def _uncut(estimate: CostEstimate) -> CostEstimate:
-    return replace(estimate, unseen_mass=np.zeros_like(estimate.unseen_mass), horizon=_FOR_EVER)
+    nothing = np.zeros_like(estimate.unseen_mass)
+    return replace(estimate, unseen_mass=nothing, horizon=_FOR_EVER, cut_elsewhere=False)
+
+
+def _as_seen(estimate: CostEstimate) -> CostEstimate:
+    """Return the estimate that leaves out what was not seen: bounds around it are the smallest."""
+    return replace(estimate, values=estimate.trajectory_values.mean(axis=0), truncation="paper")

@@ -98,6 +98,9 @@ class Certificate:
         Why nothing is said about the expert, empty if something is.
     random_distance
         What was found of random play, to compare with.
+    random_is_bound
+        Whether that is, without an environment, not random play's distance but what the same data say that it is at
+        most.
     largest_distance
         No two policies can be farther apart in the class.
     assumptions
@@ -113,6 +116,7 @@ class Certificate:
     to_expert: Statement | None
     refused: str = ""
     random_distance: float | None = None
+    random_is_bound: bool = False
     largest_distance: float = 2.0
     assumptions: tuple[str, ...] = ()
     per_norm: bool = False
@@ -195,7 +199,12 @@ class Certificate:
         """The sentence that answers the question: about the expert, or about the demonstrations if that says more."""
         said = _sentence(self._first, self.delta)
         if self.random_distance is not None:
-            said += f"; random play is {self.random_distance:.3f} worse"
+            random = f"{self.random_distance:.3f}"
+            said += (
+                f"; of random play the data say {random}"
+                if self.random_is_bound
+                else f"; random play is {random} worse"
+            )
         return f"{said}. This says nothing." if self._empty(self._first) else f"{said}."
 
     @property
@@ -263,6 +272,7 @@ class Certificate:
             "to_expert": None if self.to_expert is None else asdict(self.to_expert),
             "refused": self.refused,
             "random_distance": self.random_distance,
+            "random_is_bound": self.random_is_bound,
             "largest_distance": self.largest_distance,
             "assumptions": list(self.assumptions),
             "per_norm": self.per_norm,
