@@ -150,6 +150,7 @@ def certify(
         per_norm=task.costs.weights == Ball() and task.costs.table is None,
         n_rollouts=None if ours.exact else ours.n_trajectories,
         _forecasts={about: _forecast(comparison, delta) for about, comparison in comparisons.items()},
+        _standard_error=strongest.standard_error,
     )
 
 
@@ -260,4 +261,5 @@ def _from_data_alone(
         random_is_bound=True,
         largest_distance=largest,
         _forecasts={"expert": lambda demonstrations, _: largest * mean_bound(apart, delta, demonstrations)},
+        _standard_error=largest * float(apart.std() / np.sqrt(apart.size)),
     )

@@ -64,6 +64,14 @@ class Comparison:
         """The distance with estimates in place of expectations."""
         return float(self.costs.weights.support(self.ours.values - self.theirs.values))
 
+    @property
+    def standard_error(self) -> float:
+        """That of what was found, for the weights that attain it."""
+        weights = self.costs.weights.maximiser(self.ours.values - self.theirs.values)
+        parts = (self.ours, self.theirs) if self.about_expert else (self.ours,)
+        paid = [part.trajectory_values @ weights for part in parts if part.n_trajectories > 1]
+        return float(np.sqrt(sum(each.var(ddof=1) / each.size for each in paid)))
+
     def bound(self, delta: float) -> float:
         """How far apart they can be, with probability 1 − ``delta``."""
         if self.paired is None or not self.about_expert:
