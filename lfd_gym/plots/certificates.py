@@ -52,7 +52,8 @@ def draw_certificate(certificate: Certificate, axes: Axes | None = None) -> Axes
     axes.plot(now * times, bounds, color="black", label="at most")
     axes.plot([now], [said.bound], "o", color="black", label=f"now, {now:,} {grows}")
     if certificate.random_distance is not None:
-        axes.axhline(certificate.random_distance, color="grey", linestyle="--", label="random play")
+        label = "said of random play" if certificate.random_is_bound else "random play"
+        axes.axhline(certificate.random_distance, color="grey", linestyle="--", label=label)
     axes.set_xscale("log")
     axes.set_xlabel(f"number of {grows}")
     axes.set_ylabel(f"cost distance to the {said.about}")

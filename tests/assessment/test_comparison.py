@@ -185,6 +185,23 @@ def test_held_out_demonstrations_may_be_alike_where_nothing_is_left_to_chance():
     assert lfd.certify(down, task, held_out=fresh).about == "expert"
 
 
+def test_some_of_those_that_were_shown_are_not_held_out():
+    """Of counted states single trajectories may come again by chance, but not all of five, if ten all differ."""
+    mdp, table, rng = random_world(3)
+    model, expert = lfd.TabularModel.of(mdp), rng.dirichlet(np.ones(3), 5)
+    shown, fresh = (lfd.collect(model, expert, 10, 20, rng) for _ in range(2))
+    task = lfd.Task(mdp, shown, costs=table)
+    with pytest.raises(ValueError, match="held_out must be other demonstrations"):
+        lfd.certify(expert, task, held_out=shown.select(range(3, 8)))
+    mixed = lfd.Demonstrations.concatenate([shown.select([0]), fresh])
+    assert lfd.certify(expert, task, held_out=mixed).about == "expert"
+    # Where there are few ways to begin, and no chance after that, all of them come again.
+    few, costs = separate_starts(4)
+    stays = np.tile([1.0, 0.0], (4, 1))
+    shown, fresh = (lfd.collect(lfd.TabularModel.of(few), stays, m, 5, rng) for m in (10, 5))
+    assert lfd.certify(stays, lfd.Task(few, shown, costs=costs), held_out=fresh).about == "expert"
+
+
 def test_of_numbers_no_trajectory_is_seen_twice():
     env, rng = gym.make("Pendulum-v1"), np.random.default_rng(0)
 

@@ -2,6 +2,7 @@
 
 import json
 import tracemalloc
+import warnings
 from dataclasses import replace
 
 import gymnasium as gym
@@ -11,11 +12,13 @@ from hypothesis import given, settings
 from scipy import stats
 from strategies import mdps_with_costs, random_policy
 
-from lfd_gym import CostEstimate, Criterion, FiniteMDP, TabularModel, Task, evaluate
+from lfd_gym import CostEstimate, Criterion, FiniteMDP, FunctionCosts, TabularModel, Task, collect, evaluate
 from lfd_gym.confidence import lower_bound, upper_bound
+from lfd_gym.costs.sets import ConvexSet
 from lfd_gym.policies.conversion import as_policy, policy_table
 from lfd_gym.policies.policy import sample_rows
 from lfd_gym.resources import Resources, measuring, peak_memory_mb
+from lfd_gym.validation import LfdGymWarning
 
 
 def expected_costs_by_series(mdp, policy, costs):
@@ -214,6 +217,66 @@ def test_rollouts_of_a_deterministic_chain_are_exact_up_to_truncation():
     seen = np.full((3, 1), 0.625)
     assert low == pytest.approx(2 * lower_bound((seen - tail + 1) / 2, 0.025)[0] - 1)
     assert high == pytest.approx(2 * upper_bound((seen + tail + 1) / 2, 0.025)[0] - 1)
+
+
+class Near(ConvexSet):
+    """Weights near (2, 0): no distance of zero is possible."""
+
+    def support(self, vectors):
+        return 2 * vectors[..., 0] + 0.1 * np.linalg.norm(vectors, axis=-1)
+
+    def maximiser(self, vector):
+        return np.array([2.0, 0.0]) + 0.1 * vector / np.linalg.norm(vector)
+
+    def project(self, vector):
+        away = vector - np.array([2.0, 0.0])
+        return np.array([2.0, 0.0]) + away * min(1.0, 0.1 / max(np.linalg.norm(away), 1e-12))
+
+    def radius(self, size):
+        return 2.1
+
+
+def test_a_distance_may_be_negative_where_the_class_does_not_hold_zero(two_rooms):
+    mdp, costs = two_rooms
+    table = np.hstack([costs, np.zeros((4, 1))])
+    function = FunctionCosts(lambda seen, done: table[2 * seen + done], n_costs=2, weights=Near())
+    stays, goes = np.eye(2)[[0, 0]], np.eye(2)[[1, 0]]
+    task = Task(TabularModel.of(mdp), discount=0.5, costs=function, expert=goes)
+    sampled = evaluate(stays, task, n_rollouts=3000, rng=np.random.default_rng(0))
+    low, high = sampled.sampling.cost_distance
+    assert low <= -1.9 / 3 <= high < 0
+
+
+@pytest.mark.parametrize("weights", ["simplex", "ball"])
+def test_costs_that_were_chosen_from_demonstrations_do_not_tell_how_far_these_are_from_the_expert(two_rooms, weights):
+    """The interval of the distance is then about these demonstrations, with no price for how few they are."""
+    mdp, costs = two_rooms
+    model, rng = TabularModel.of(mdp), np.random.default_rng(0)
+    uniform = np.full((2, 2), 0.5)
+    task = Task(
+        model,
+        collect(model, uniform, 2, 30, rng),
+        discount=0.5,
+        costs=FunctionCosts(lambda seen, done: costs[2 * seen + done], n_costs=1, weights=weights),
+    )
+    wide = evaluate(uniform, task, n_rollouts=5000, rng=rng).sampling.cost_distance
+    task.costs.chosen_from_demonstrations = True
+    found = evaluate(uniform, task, n_rollouts=5000, rng=rng)
+    low, high = found.sampling.cost_distance
+    assert wide[1] - wide[0] > 0.5 > 0.2 > high - low
+    apart = 1 / 5 - task.expert_features().values[0]
+    assert low <= (abs(apart) if weights == "ball" else apart) <= high
+
+
+def test_what_floating_point_leaves_open_of_an_occupancy_is_said():
+    transitions = np.random.default_rng(0).dirichlet(np.ones(5), (5, 2))
+    errors = []
+    for discount in (0.9, 1 - 1e-9):
+        task = Task(FiniteMDP(transitions, np.eye(5)[0], discount), costs=np.eye(10))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", LfdGymWarning)  # that the accuracy was missed
+            errors.append(task.expected_costs(np.full((5, 2), 0.5)).error)
+    assert errors[0] == 1e-10 < errors[1] < 1e-4
 
 
 @pytest.mark.parametrize(("probability", "n_rollouts"), [(0.0015, 1000), (0.01, 100)])
