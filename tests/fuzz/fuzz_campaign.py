@@ -46,6 +46,8 @@ def drawn(k, seed, calls, pool):
     """Return call ``k``: which one, and its arguments, one or two of them replaced."""
     rng = np.random.default_rng([seed, k])
     call = calls[rng.integers(len(calls))]
+    while call.one_of > 1 and rng.integers(call.one_of):
+        call = calls[rng.integers(len(calls))]
     arguments = {name: fresh(value) for name, value in call.arguments.items()}
     changed = rng.choice(sorted(arguments), size=min(len(arguments), 1 + (rng.random() < 0.1)), replace=False)
     for name in changed.tolist():
@@ -226,11 +228,29 @@ def summary(state):
     )
 
 
+def again(state, seconds_per_call=60.0):
+    """Make the calls again that did not end as promised, on the tree as it is now, and return the state with their ends."""
+    rows, state["found"] = state["found"], []
+    quietly()
+    calls, pool = calls_and_objects()
+    counts = Counter(state["counts"])
+    mark = mmap.mmap(-1, 16)
+    for row in rows:
+        counts[f"{row['call']}: {row['outcome']}"] -= 1
+        one = {"seed": state["seed"], "next": row["k"], "counts": {}, "found": []}
+        _chunk(one, row["k"] + 1, calls, pool, mark, seconds_per_call)
+        counts.update(one["counts"])
+        state["found"] += one["found"]
+    state["counts"] = {name: count for name, count in counts.items() if count}
+    return state
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--calls", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("out/fuzz/calls.json"))
+    parser.add_argument("--again", action="store_true", help="make those again that did not end as promised")
     options = parser.parse_args()
     options.out.parent.mkdir(parents=True, exist_ok=True)
     state = json.loads(options.out.read_text()) if options.out.exists() else None
@@ -242,7 +262,11 @@ def main():
         unfinished.write_text(json.dumps(state))
         unfinished.replace(options.out)
 
-    state = campaign(options.calls, options.seed, state=state, echo=keep)
+    if options.again:
+        state = again(state)
+        keep(state)
+    else:
+        state = campaign(options.calls, options.seed, state=state, echo=keep)
     print(summary(state))
     return any(row["outcome"] not in GOOD for row in state["found"])
 
