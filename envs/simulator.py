@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym.model.generative_model import batch_size, check_generator
 from lfd_gym.spaces import array_space
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, numbers
 
 
 class SimulatorModel(ABC):
@@ -171,7 +171,7 @@ def batch_of(name: str, values: ArrayLike, space: gym.Space[Any], nan_rows: bool
 
     With ``nan_rows``, rows that are NaN throughout pass as well.
     """
-    array = np.asarray(values)
+    array = numbers(name, values)
     shape = _shape(space)
     if array.size == 0 and 0 not in shape:
         return np.empty((0, *shape), dtype=space.dtype)

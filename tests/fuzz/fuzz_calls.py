@@ -36,6 +36,8 @@ class Call:
     arguments: dict[str, Any]
     #: Of how many draws of a slow call one is made.
     one_of: int = 1
+    #: Whether NaN stands for something in what it returns: states that have ended; or it only keeps what it was given.
+    means_nan: bool = False
 
 
 def _swap():
@@ -597,7 +599,14 @@ def calls_and_objects() -> tuple[list[Call], list[Any]]:
     slow = slow_calls(t)
     rare = dict.fromkeys(("collect_until", "grid of a simulator", "testing.check_learner"), 4) | dict.fromkeys(slow, 4)
     given |= more_calls(t) | slow
-    calls = [Call(name, *what, one_of=rare.get(name, 1)) for name, what in given.items()]
+    ended = {
+        "simulator.sample_next",
+        "simulator.sample_initial",
+        "simulator.observe",
+        "SaddlePoint",
+        "grid of a simulator",
+    }
+    calls = [Call(name, *what, rare.get(name, 1), name in ended) for name, what in given.items()]
     return calls, list(t.values())
 
 

@@ -62,9 +62,9 @@ def _stepping(t: dict[str, Any]) -> Given:
     states = simulator.sample_initial(2, np.random.default_rng(0))
 
     def step(env):
-        def reset_and_step(action):
+        def reset_and_step(**given):
             env.reset(seed=0)
-            return env.step(action)
+            return env.step(**given)
 
         return reset_and_step
 
@@ -77,7 +77,7 @@ def _stepping(t: dict[str, Any]) -> Given:
         "swap.set_state": (tabular.set_state, {"state": 1}),
         "grid.step": (step(grid), {"action": 1}),
         "grid.reset": (of_episode("reset"), {"seed": 0, "options": None}),
-        "vector.step": (step(vector), {"action": np.array([0, 1])}),
+        "vector.step": (step(vector), {"actions": np.array([0, 1])}),
         "vector.reset": (vector.reset, {"seed": 0, "options": None}),
         "simulator.sample_next": (
             simulator.sample_next,
@@ -231,5 +231,3 @@ def _grids_and_features() -> Given:
             },
         ),
     }
-
-
