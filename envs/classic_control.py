@@ -14,7 +14,7 @@ from lfd_gym.envs._classic_tasks import TASKS
 from lfd_gym.envs.replay import agrees, play
 from lfd_gym.envs.simulator import SimulatorModel, batch_of, borrowed
 from lfd_gym.model.generative_model import batch_size, check_generator
-from lfd_gym.validation import FloatArray, numbers
+from lfd_gym.validation import FloatArray
 
 CLASSIC_CONTROL = tuple(TASKS)
 
@@ -105,8 +105,8 @@ class ClassicControlModel(SimulatorModel):
 
     def _batch(self, states: ArrayLike) -> FloatArray:
         """Return what `batch_of` returns; most batches need none of its many passes through the memory."""
-        array = numbers("states", states)
-        if array.dtype == np.float64 and array.shape[1:] == self.state_space.shape:
+        array = states
+        if isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape[1:] == self.state_space.shape:
             batch = array.copy(order="C")
             if nan_rows_are_whole(batch):
                 return batch

@@ -25,7 +25,7 @@ import numpy as np
 
 from lfd_gym._jit import jit
 from lfd_gym.arguments import checked
-from lfd_gym.validation import FloatArray, check_delta, finite_array
+from lfd_gym.validation import FloatArray, check_delta
 
 #: h, the share of Hoeffding's bet.
 _HOEFFDING = 0.25
@@ -59,16 +59,16 @@ def lower_bound(samples: FloatArray, delta: float, *, planned: int | None = None
     array([0.97])
     """
     check_delta(delta)
-    samples = finite_array("samples", samples, (None, None))
-    if samples.size == 0:
-        raise ValueError(f"samples must have shape (n, k) with n and k at least 1, got {samples.shape}")
+    if np.ndim(samples) != 2 or np.size(samples) == 0:
+        raise ValueError(f"samples must have shape (n, k) with k and n at least 1, got {np.shape(samples)}")
+    samples = np.asarray(samples, dtype=np.float64)
     copies = float(copies)
     if not 0 < copies < math.inf:
         raise ValueError(f"copies must be positive and finite, got {copies}")
     if not (samples.min() >= 0 and samples.max() <= 1):
         raise ValueError(f"samples must lie in [0, 1], got {samples.min()} to {samples.max()}")
     if planned is not None and not 1 <= planned <= _MOST_ROWS:
-        raise ValueError(f"planned must be 1 to {_MOST_ROWS}, got {planned}")
+        raise ValueError(f"planned must be at least 1 and at most {_MOST_ROWS}, got {planned}")
     n = copies * (len(samples) if planned is None else planned)
     smallest = math.sqrt(8 * math.log(1 / (_HOEFFDING * delta)) / n)
     bets = smallest * np.power(_RATIO, np.arange(_N_BETS, dtype=np.float64))
