@@ -109,6 +109,7 @@ class GridApprentice(Learner):
     default_budget: ClassVar[int] = 120
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, least in (("n_points", 2), ("n_actions", 1), ("repeat", 1)):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or value < least):

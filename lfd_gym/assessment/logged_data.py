@@ -20,11 +20,12 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.confidence import upper_bound
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.policies.policy import Policy
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, finite_array
 
 
 def weight_after_disagreement(
@@ -75,6 +76,7 @@ def _agreement(policy: Policy, demonstrations: Demonstrations, rng: np.random.Ge
     return np.asarray(policy.probabilities(seen)[np.arange(len(seen)), actions.astype(np.int64) - int(space.start)])
 
 
+@checked
 def mean_bound(samples: FloatArray, delta: float, copies: float = 1.0) -> float:
     """Bound the mean of independent numbers in [0, 1] from above."""
-    return float(upper_bound(samples[:, None], delta, copies=copies)[0])
+    return float(upper_bound(finite_array("samples", samples, (None,))[:, None], delta, copies=copies)[0])

@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.model.criterion import Criterion
 
@@ -171,6 +172,7 @@ class Certificate:
         """Return the strongest bound with so many times as many of both, as if what comes were like what there is."""
         return self._forecasts[self.about](demonstrations, rollouts)
 
+    @checked
     def needed(self, bound: float) -> Needed:
         """Say how many demonstrations and rollouts, in all, would bring the strongest bound to ``bound``.
 
@@ -187,6 +189,8 @@ class Certificate:
         >>> bool(certificate.needed(0.05).demonstrations > certificate.needed(0.1).demonstrations > 50)
         True
         """
+        if not bound >= 0:
+            raise ValueError(f"bound must be nonnegative, got {bound}")
         now, forecast = self.strongest, self.forecast
         least = forecast(_VERY_MANY, _VERY_MANY)
         if least > bound:

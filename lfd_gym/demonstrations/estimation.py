@@ -43,7 +43,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
-from lfd_gym.arguments import checked
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.confidence import lower_bound, upper_bound
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs, check_end_is_free
 from lfd_gym.demonstrations.demonstrations import Demonstrations
@@ -105,6 +105,13 @@ class CostEstimate:
     error: float = 0.0
     copies: float = 1.0
     cut_elsewhere: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        if np.isnan(self.values).any():
+            raise ValueError(f"values must not be NaN, got {self.values}")
+        if math.isnan(self.copies) or math.isnan(self.error):
+            raise ValueError(f"copies and error must be numbers, got {self.copies} and {self.error}")
 
     @classmethod
     @checked

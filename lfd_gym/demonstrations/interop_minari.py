@@ -220,7 +220,7 @@ def _refuse_missing_spaces(dataset_id: str) -> None:
         metadata = dict(json.loads(path.read_text(encoding="utf-8")))
     for key in ("observation_space", "action_space"):
         if key not in metadata:
-            raise ValueError(f"the Minari dataset {dataset_id!r} does not say its {key}")
+            raise FileContentError(f"the Minari dataset {dataset_id!r} does not say its {key}: {path}")
     n_bytes = sum(file.stat().st_size for file in path.parent.iterdir() if file.is_file())
     if not 0 < metadata.get("total_episodes", 0) <= n_bytes:  # as many numbers are made before any is read
         raise FileContentError(f"{path} cannot be right: it counts {metadata.get('total_episodes')} episodes")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.plots.axes import new_axes
+from lfd_gym.plots.axes import axes_or_new
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray
@@ -65,7 +65,7 @@ def _demonstrated(task: Task) -> FloatArray:
 def _draw_over_states(
     values: FloatArray, extent: _Edges, task: Task, axes: Axes | None, label: str, colours: str
 ) -> Axes:
-    axes = new_axes() if axes is None else axes
+    axes = axes_or_new(axes)
     image = axes.imshow(values, origin="lower", extent=extent, aspect="auto", cmap=colours)
     axes.figure.colorbar(image, ax=axes, label=label)
     shown, offsets = _demonstrated(task), task.demonstrations.offsets
