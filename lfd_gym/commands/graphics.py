@@ -37,6 +37,13 @@ def drawing_without_screen() -> Iterator[None]:
             del os.environ[name]
 
 
+def mend_windows() -> None:
+    """Let Gymnasium 0.29 open windows on MuJoCo from 3.0 on, which has a list in place of one number that they show."""
+    mujoco = sys.modules.get("mujoco")
+    if mujoco is not None and not hasattr(mujoco.MjData, "solver_iter"):
+        mujoco.MjData.solver_iter = property(lambda data: data.solver_niter[0])
+
+
 def cannot_be_drawn(name: str, error: Exception) -> OSError:
     """Return what to say of an environment that could not be drawn."""
     reason = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(".: ")

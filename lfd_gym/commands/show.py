@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lfd_gym.commands.arguments import Imports, choose_environment, make_env
 from lfd_gym.commands.experts import Acting
-from lfd_gym.commands.graphics import cannot_be_drawn, drawing_without_screen, one_error
+from lfd_gym.commands.graphics import cannot_be_drawn, drawing_without_screen, mend_windows, one_error
 from lfd_gym.commands.pictures import check_video, write_png, write_video
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.environments import time_limit
@@ -90,6 +90,8 @@ class Show:
 
             check_screen()
         env = make_env(env_id, kwargs, render_mode="human" if self.window else "rgb_array")
+        if self.window:
+            mend_windows()
         frames = _Frames(env) if self.video is not None else env
         rng = np.random.default_rng(self.seed)
         who = self.acting.expert or (f"policy:{self.source}" if Path(self.source).is_dir() else "random")

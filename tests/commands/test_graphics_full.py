@@ -1,6 +1,7 @@
 """MuJoCo where there is no screen: it draws with EGL, or one line says what to install."""
 
 import os
+import shutil
 import subprocess
 import sys
 from ctypes.util import find_library
@@ -36,6 +37,16 @@ def test_an_episode_is_recorded_without_a_screen(tmp_path):
         last = np.asarray(film.convert("RGB")).astype(int)
     assert first.std() > 10  # neither empty nor of one colour
     assert np.abs(first - last).max() > 50  # the cart has moved
+
+
+@pytest.mark.skipif(shutil.which("xvfb-run") is None, reason="needs Xvfb")
+def test_an_episode_is_played_in_a_window(tmp_path):
+    pytest.importorskip("pygame")
+    line = ["xvfb-run", "-a", sys.executable, "-m", "lfd_gym.cli", "show", INVERTED, "--window", "--horizon", "4"]
+    environment = {name: value for name, value in os.environ.items() if name not in DISPLAYS}
+    done = subprocess.run(line, capture_output=True, text=True, cwd=tmp_path, env=environment, timeout=200)
+    assert done.returncode == 0, done.stderr
+    assert f"random in {INVERTED}: 4 steps" in done.stdout
 
 
 @pytest.mark.parametrize(
