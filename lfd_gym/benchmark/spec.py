@@ -22,7 +22,7 @@ from lfd_gym.validation import all_at_once, discount_factor
 #: Experts that a spec may name, beside ``"optimal"``: what stands before the colon, and what comes behind it.
 EXPERTS = {
     "policy": "a file of lfd_gym.save_policy",
-    "sb3": "a file of Stable-Baselines3's PPO or A2C with networks of the default form",
+    "sb3": "a model that Stable-Baselines3 saved",
     "demonstrations": "a file of Demonstrations.save",
     "data": "a name in lfd_gym.datasets.names()",
 }
