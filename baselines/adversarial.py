@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import itertools
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Literal
@@ -10,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 
 from lfd_gym.baselines.behavioral_cloning import PairBatches
-from lfd_gym.baselines.learner import Learner, LearningResult
+from lfd_gym.baselines.learner import Checkpoint, Learner, LearningResult, checkpoints_at
 from lfd_gym.baselines.neural.seeding import SeededTorch
 from lfd_gym.baselines.playing import network_arch, padded_demonstrations, quiet_logger, training_envs
 from lfd_gym.policies.conversion import as_policy
@@ -109,14 +110,20 @@ class Adversarial(Learner):
         if budget < a_round:
             raise ValueError(f"budget must be at least one round, n_envs * n_steps = {a_round} steps, got {budget}")
         n_rounds = budget // a_round
+        due, on_the_way = set(checkpoints_at(n_rounds)), []
         with SeededTorch(rng):
             trainer = self.trainer(task, n_rounds, rng)
-            for _ in range(n_rounds):
+            for k in range(n_rounds):
+                if k in due:
+                    on_the_way.append(Checkpoint(k * a_round, as_policy(copy.deepcopy(trainer.policy))))
                 trainer.train_gen()
                 for _ in range(self.n_reward_updates):
                     trainer.train_disc()
         return LearningResult(
-            as_policy(trainer.policy), resources=Resources(env_steps=n_rounds * a_round), facts={"n_rounds": n_rounds}
+            as_policy(trainer.policy),
+            resources=Resources(env_steps=n_rounds * a_round),
+            facts={"n_rounds": n_rounds},
+            checkpoints=tuple(on_the_way),
         )
 
     def settings_for(self, task: Task) -> dict[str, Any]:

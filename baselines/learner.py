@@ -22,6 +22,22 @@ from lfd_gym.resources import Resources
 from lfd_gym.task import Access, Task
 from lfd_gym.validation import FloatArray, finite_array
 
+#: Into so many equal parts checkpoints divide a budget.
+_N_PARTS = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Checkpoint:
+    """A policy that a learner had on the way, after so much of its budget."""
+
+    after: int
+    policy: Policy
+
+
+def checkpoints_at(budget: int) -> list[int]:
+    """Return after how much of a budget checkpoints are kept: every tenth of it but the last, which is the result."""
+    return sorted({budget * k // _N_PARTS for k in range(1, _N_PARTS)} - {0})
+
 
 @dataclass(frozen=True, eq=False)
 class LearningResult:
@@ -45,6 +61,9 @@ class LearningResult:
         Which learner it was, and why it was chosen, if it was not asked for.
     costs
         Those of the task, which ``cost_weights`` weigh.
+    checkpoints
+        Policies on the way, of learners whose policy comes and goes: what the best of them would have been worth is
+        for comparisons alone, since to choose it takes the reward. Files do not keep them.
     """
 
     policy: Policy
@@ -56,6 +75,7 @@ class LearningResult:
     learner: str = ""
     reason: str = ""
     costs: Costs | None = None
+    checkpoints: tuple[Checkpoint, ...] = ()
 
     @property
     def cost(self) -> RecoveredCost | None:

@@ -1,4 +1,4 @@
-"""Experts of classic control and InvertedPendulum: rules written by hand, and trained networks kept in `experts/`.
+"""Experts of benchmark environments: rules written by hand, and trained networks kept in `experts/`.
 
 Rules are functions from observations (n, d) to actions. They know the physics, not what any learner uses: no grid, no
 planning, nothing learned. The networks are those that ``train_experts.py`` trains with Stable-Baselines3; acting, they
@@ -102,7 +102,7 @@ RULES: dict[str, Rule] = {
 }
 #: Of tasks that no grid can hold: either a rule or a network.
 LANDER_RULES: dict[str, Rule] = {"LunarLander-v3": lunar_lander}
-NETWORKS_ALONE = ("InvertedDoublePendulum-v5", "HalfCheetah-v5", "Hopper-v5", "Walker2d-v5")
+NETWORKS_ALONE = ("InvertedDoublePendulum-v5", "HalfCheetah-v5", "Hopper-v5", "Walker2d-v4")
 
 
 # -- experts and their returns ----------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ files.
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import gymnasium as gym
@@ -31,6 +31,7 @@ N_REFERENCES, REFERENCE_SEED = 100, 20_000
 SOURCES: dict[str, tuple[str, Kind]] = {
     "acrobot-expert": ("Acrobot-v1", "sb3"),
     "cartpole-expert": ("CartPole-v1", "sb3"),
+    "hopper-expert": ("Hopper-v5", "sb3"),
     "inverted-double-pendulum-expert": ("InvertedDoublePendulum-v5", "sb3"),
     "inverted-pendulum-expert": ("InvertedPendulum-v5", "sb3"),
     "lunarlander-expert": ("LunarLander-v3", "rule"),
@@ -38,6 +39,8 @@ SOURCES: dict[str, tuple[str, Kind]] = {
     "mountaincar-expert": ("MountainCar-v0", "sb3"),
     "pendulum-expert": ("Pendulum-v1", "sb3"),
 }
+#: Whose files are in single precision: all of them together stay below 10 MB.
+LARGE = ("hopper-expert",)
 WHO: dict[Kind, str] = {
     "sb3": "a network trained with Stable-Baselines3 on the reward, its best actions",
     "rule": "a rule written by hand, after the heuristic in Gymnasium's source",
@@ -60,7 +63,8 @@ def make(name: str, out: Path) -> DatasetInfo:
     env, expert = gym.make(installed_id(env_id)), load_expert(env_id, kind)
     demos = lfd.collect(env, expert, N_TRAJECTORIES, rng=np.random.default_rng(SEED), n_envs=N_TRAJECTORIES)
     demos = as_newest(demos, env_id).with_provenance(env_id=env_id, seed=SEED, policy=WHO[kind])
-    demos.save(out / f"{name}.npz", overwrite=True)
+    kept = in_single_precision(demos) if name in LARGE else demos
+    kept.save(out / f"{name}.npz", overwrite=True)
     references = random_and_expert_returns(env_id, kind, N_REFERENCES, REFERENCE_SEED)
     found = versions()
     return DatasetInfo(
@@ -77,6 +81,12 @@ def make(name: str, out: Path) -> DatasetInfo:
         licence="MIT",
         made_with=f"lfd-gym {lfd.__version__}, gymnasium {found['gymnasium']}, numpy {found['numpy']}",
     )
+
+
+def in_single_precision(demos: lfd.Demonstrations) -> lfd.Demonstrations:
+    """Return the same with half the digits of observations and rewards."""
+    assert demos.rewards is not None
+    return replace(demos, observations=demos.observations.astype(np.float32), rewards=demos.rewards.astype(np.float32))
 
 
 def as_newest(demos: lfd.Demonstrations, env_id: str) -> lfd.Demonstrations:

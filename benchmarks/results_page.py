@@ -36,8 +36,11 @@ SOURCES = {
 }
 NOTES = """\
 Scores are 0 for the random policy and 1 for the expert, by the returns of 100 whole episodes of the policy **at the end
-of learning**, or, on tables, by the known true cost. Nobody chooses a checkpoint by looking at rewards. Behind the mean
-score over seeds stand the worst and the best of them; with three seeds or more there is Student's 95 % interval.
+of learning**, or, on tables, by the known true cost. Behind the mean score over seeds stand the worst and the best of
+them; with three seeds or more there is Student's 95 % interval. *Best checkpoint*: the mean score of the best of the
+final policy and those after each tenth of the budget, chosen in each run by the returns of 20 episodes and measured by
+100 others. To choose it takes the reward, which learners are not shown: it is there for comparison with others who
+publish it. Learners that do not play have no checkpoints, and runs of before they were kept have none either.
 Experts and demonstrations are those that come with the package ([`lfd.datasets`](demonstrations.md)); each seed is
 shown other episodes of them, whole ones. *Knows*: what the learner was told of the world, and whose costs it weighed.
 *Certified*: the mean bound of the distance to the demonstrations (*data*) or to the expert, which holds with 95 %
@@ -72,15 +75,21 @@ def add(folder: Path, results: Path) -> Path:
     return file
 
 
+#: What is kept of the best checkpoint.
+_BEST = {"score": "normalised_score", "return": "episode_return", "after": "after"}
+
+
 def shortened(row: Line, place: EnvironmentSpec) -> Line:
     """Return what is kept of a run."""
     found, facts, origin = row["evaluation"], row["facts"], row["provenance"]
     used = found["resources"]
+    best = row.get("best") or {}
     return {
         **{name: row[name] for name in ("cell", "environment", "learner", "n_demonstrations", "seed", "knows")},
         **{"env_id": place.env_id, "discount": place.discount, "expert": place.expert},
         "score": found["normalised_score"],
         **{name: found[name] for name in ("episode_return", "expert_return", "random_return", "true_gap")},
+        **{f"best_{name}": best.get(key) for name, key in _BEST.items()},
         "n_episodes": None if found["sampling"] is None else found["sampling"]["n_rollouts"],
         **{"cpu_seconds": round(used["cpu_seconds"], 3), "steps": used["env_steps"] + used["oracle_calls"]},
         **{"bound": facts["certified_distance"], "about": facts["certified_about"]},
@@ -157,9 +166,10 @@ def own_table(lines: Sequence[Line]) -> str:
         + (f", that of random play {first['random_return']:.1f}" if first["random_return"] is not None else "")
     )
     head = (
-        "| m | learner | score (worst to best) | 95 % interval | return | seeds | certified | steps | CPU s | knows |"
+        "| m | learner | final score (worst to best) | 95 % interval | best checkpoint | final return | seeds "
+        "| certified | steps | CPU s | knows |"
     )
-    table = [head, "|---:|---|---:|---|---:|---:|---|---:|---:|---|"]
+    table = [head, "|---:|---|---:|---|---:|---:|---:|---|---:|---:|---|"]
     groups: dict[tuple[int, str], list[Line]] = {}
     for line in sorted(lines, key=lambda line: (line["n_demonstrations"], -(line["score"] or 0.0))):
         groups.setdefault((line["n_demonstrations"], line["learner"]), []).append(line)
@@ -176,11 +186,14 @@ def own_line(count: int, learner: str, lines: Sequence[Line]) -> str:
         found = run_interval([[score] for score in scores], named_stream(f"results of {lines[0]['cell']}"))
         interval = f"{found.low:.3f} to {found.high:.3f}"
     gained, bound = (mean_of(lines, lambda line, name=name: line[name]) for name in ("episode_return", "bound"))
+    bests = [line.get("best_score") for line in lines]
+    best = "-" if None in bests else f"{sum(bests) / len(bests):.3f}"
     about = {"demonstrations": "data"}.get(lines[0]["about"], lines[0]["about"])
     nearer = sum(line["beats_random"] for line in lines)
     certified = "-" if bound is None else f"{bound:.3f} to the {about}; {nearer} of {len(lines)} beat random"
     steps, seconds = (mean_of(lines, lambda line, name=name: line[name]) for name in ("steps", "cpu_seconds"))
-    texts = (count, f"`{learner}`", score, interval, "-" if gained is None else f"{gained:.1f}", len(lines), certified)
+    final = "-" if gained is None else f"{gained:.1f}"
+    texts = (count, f"`{learner}`", score, interval, best, final, len(lines), certified)
     return f"| {' | '.join(map(str, texts))} | {steps:,.0f} | {seconds:.1f} | {knowledge(lines[0])} |"
 
 
@@ -188,8 +201,8 @@ def published_text(published: Sequence[Line], lines: Sequence[Line]) -> str:
     """Return the tables of others, with ours from the fewest demonstrations beside them."""
     parts = [
         "Returns as their authors give them, with the number of demonstrations before the colon. They are facts about "
-        "other protocols, not runs of ours: experts, checkpoints and versions of the environments differ, and the best "
-        "checkpoint is at least as good as the final policy that we report."
+        "other protocols, not runs of ours: experts, checkpoints and versions of the environments differ. Ours are of "
+        "the final policy, and where there are any also of the best checkpoint."
     ]
     for task in dict.fromkeys(entry["task"] for entry in published):
         table = ["| system | return by demonstrations | source |", "|---|---|---|"]
@@ -198,18 +211,25 @@ def published_text(published: Sequence[Line], lines: Sequence[Line]) -> str:
             table.append(f"| {entry['system']} | {said} | {SOURCES[entry['source']]} |")
         ours = [line for line in lines if line["env_id"].partition("-v")[0] == task.partition("-v")[0]]
         for learner in dict.fromkeys(line["learner"] for line in ours):
-            own = [line for line in ours if line["learner"] == learner]
-            counts = sorted({line["n_demonstrations"] for line in own})
-            means = [
-                mean_of([x for x in own if x["n_demonstrations"] == m], lambda x: x["episode_return"]) for m in counts
-            ]
-            said = ", ".join(f"{count}: {value:.0f}" for count, value in zip(counts, means, strict=True))
-            seeds = len({line["seed"] for line in own})
-            table.append(f"| **`{learner}`, here** | {said} | final policy, {seeds} seeds, expert as above |")
+            table += our_lines(learner, [line for line in ours if line["learner"] == learner])
         if not ours:
             table.append("| here | not run yet | |")
         parts.append(f"### {task}\n\n" + "\n".join(table))
     return "\n\n".join(parts)
+
+
+def our_lines(learner: str, own: Sequence[Line]) -> list[str]:
+    """Return the lines of one learner of ours: its final policies, and its best checkpoints if there are any."""
+    seeds, lines = len({line["seed"] for line in own}), []
+    for kept, what in (("episode_return", "final policy"), ("best_return", "**best checkpoint**")):
+        said = []
+        for count in sorted({line["n_demonstrations"] for line in own}):
+            found = [line.get(kept) for line in own if line["n_demonstrations"] == count]
+            if None not in found:
+                said.append(f"{count}: {sum(found) / len(found):.0f}")
+        if said:
+            lines.append(f"| **`{learner}`, here** | {', '.join(said)} | {what}, {seeds} seeds, expert as above |")
+    return lines
 
 
 def listed(values: Iterable[Any]) -> str:

@@ -84,6 +84,7 @@ def learn(
     return replace(
         result,
         policy=_over_observations(result.policy, task),
+        checkpoints=tuple(replace(each, policy=_over_observations(each.policy, task)) for each in result.checkpoints),
         resources=resources,
         facts=result.facts if other is None else {**result.facts, "criterion": f"{other}, not {task.criterion}"},
         learner=learner.name,

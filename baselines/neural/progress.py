@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from tqdm import tqdm
 
 from lfd_gym.baselines.neural.envs import ScaledVecEnv
 
 
-class _Bar(BaseCallback):
+class Bar(BaseCallback):
+    """Shows steps, and the return of the latest episodes."""
+
     def __init__(self, envs: ScaledVecEnv, budget: int, shown: bool) -> None:
         super().__init__()
         self._envs, disable = envs, None if shown else True
@@ -24,8 +25,3 @@ class _Bar(BaseCallback):
 
     def _on_training_end(self) -> None:
         self._bar.close()
-
-
-def learn_with_bar(model: BaseAlgorithm, envs: ScaledVecEnv, budget: int, shown: bool) -> None:
-    """Let an algorithm learn for ``budget`` steps."""
-    model.learn(budget, _Bar(envs, budget, shown), log_interval=None)  # type: ignore[arg-type]

@@ -99,7 +99,7 @@ def show(showing: Showing) -> Shown:
     if task.access == "model":
         return Shown(expert, None, {pair: _from_model(spec, task, expert, *pair) for pair in showing.wanted})
     rng = named_stream(f"references of {spec.label}")
-    random, best = (_returns(task, policy, rng) for policy in (_uniform(task), expert))
+    random, best = (returns_of(task, policy, N_REFERENCES, rng) for policy in (_uniform(task), expert))
     shown = {
         pair: collect(task.env, expert, pair[0], rng=_stream(spec, *pair), n_envs=min(pair[0], SIDE_BY_SIDE))
         for pair in showing.wanted
@@ -166,8 +166,9 @@ def _uniform(task: Task) -> Policy:
     return UniformPolicy(task.action_space)
 
 
-def _returns(task: Task, policy: Policy, rng: np.random.Generator) -> FloatArray:
-    return _totals(collect(task.env, policy, N_REFERENCES, rng=rng, n_envs=SIDE_BY_SIDE))
+def returns_of(task: Task, policy: Policy, n_episodes: int, rng: np.random.Generator) -> FloatArray:
+    """Return the sums of rewards of whole episodes."""
+    return _totals(collect(task.env, policy, n_episodes, rng=rng, n_envs=min(n_episodes, SIDE_BY_SIDE)))
 
 
 def _totals(demonstrations: Demonstrations) -> FloatArray:
@@ -182,7 +183,7 @@ def _of_recorded(
         return References(known.random_return, known.expert_return, count, count)
     if recorded.rewards is None or task.access == "model":
         return None
-    return _scale(_returns(task, _uniform(task), rng), _totals(recorded))
+    return _scale(returns_of(task, _uniform(task), N_REFERENCES, rng), _totals(recorded))
 
 
 def _scale(random: FloatArray, expert: FloatArray) -> References | None:

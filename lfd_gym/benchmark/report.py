@@ -46,7 +46,9 @@ _SUMMARY_NOTE = (
     "Both are means over runs. Press a heading to sort."
 )
 _TABLE_NOTE = (
-    "In the tables below are means over seeds; behind a score stand the worst and the best of the seeds. Distance: the "
+    "In the tables below are means over seeds; behind a final score stand the worst and the best of the seeds. Best "
+    "score: of the best of ten policies on the way, chosen by the reward, which learners are not shown: only for "
+    "comparison with others who publish that; learners without such policies have none. Distance: the "
     "largest excess over the expert in any cost of the class, or over the data, that is the demonstrations. With 95 % "
     "certainty in each run it is at most the bound. Beats random: in how many runs the bound is below the distance of "
     "random play."
@@ -114,7 +116,7 @@ def _head(results: ResultsFolder, rows: Sequence[Row], sentence: str) -> str:
 def _summary(summary: Sequence[SummaryRow]) -> str:
     columns: tuple[Column, ...] = (
         ("learner", "text", lambda r: r.learner, lambda r: r.learner),
-        ("score (IQM)", "number", lambda r: _number(r.score and r.score.value), _score_of),
+        ("final score (IQM)", "number", lambda r: _number(r.score and r.score.value), _score_of),
         ("95 % interval", "number", lambda r: _number(r.score and r.score.low), _interval_of),
         ("reached", "number", lambda r: r.n_reached / r.n_groups, lambda r: f"{r.n_reached} of {r.n_groups}"),
         ("knows", "text", lambda r: r.knows, lambda r: r.knows),
@@ -138,7 +140,8 @@ def _groups_table(groups: Sequence[Group]) -> str:
     columns: tuple[Column, ...] = (
         ("learner", "text", lambda g: g.learner, lambda g: g.learner),
         ("m", "number", lambda g: g.n_demonstrations, lambda g: str(g.n_demonstrations)),
-        ("score", "number", lambda g: _number(g.score), _range),
+        ("final score", "number", lambda g: _number(g.score), _range),
+        ("best score", "number", lambda g: _number(g.best_score), _shown(lambda g: _number(g.best_score), ".3f")),
         ("return", "number", _of("episode_return"), _shown(_of("episode_return"), ".1f")),
         ("true cost", "number", _of("true_cost"), _shown(_of("true_cost"), "+.4f")),
         ("distance", "number", _of("cost_distance"), _shown(_of("cost_distance"), ".3f")),

@@ -26,17 +26,16 @@ from lfd_gym.assessment.evaluation import Evaluation, evaluate
 from lfd_gym.assessment.statements import Certificate
 from lfd_gym.baselines import make_learner
 from lfd_gym.baselines.learner import Learner, LearningResult
+from lfd_gym.benchmark.checkpoints import best_by_episodes, best_on_table, takes_best_actions
 from lfd_gym.benchmark.experts import References, Showing, Shown, if_kept, show, side_by_side
 from lfd_gym.benchmark.results import ResultsFolder
 from lfd_gym.benchmark.spec import BenchmarkSpec, Cell, EnvironmentSpec, LearnerSpec
 from lfd_gym.benchmark.tasks import cell_task
 from lfd_gym.engines import Engine
-from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy
 from lfd_gym.learning import learn
 from lfd_gym.policies.conversion import policy_table
-from lfd_gym.policies.mixtures import MixturePolicy
 from lfd_gym.policies.policy import Policy
-from lfd_gym.policies.tables import TablePolicy, UniformPolicy
+from lfd_gym.policies.tables import TablePolicy
 from lfd_gym.resources import machine, versions
 from lfd_gym.task import Access, Task
 from lfd_gym.validation import LfdGymWarning
@@ -47,8 +46,6 @@ CONFIDENCE = 0.95
 N_EPISODES = 100
 #: A rehearsal plays at least so many episodes: learners with networks play four side by side.
 _FEWEST_EPISODES = 5
-#: Policies that mean their randomness; all others are networks.
-_AS_THEY_ARE = (GridPolicy, LookaheadPolicy, MixturePolicy, TablePolicy, UniformPolicy)
 #: Learners, and environments without a table, that this process has been through once.
 _REHEARSED: set[tuple[str, str]] = set()
 
@@ -88,7 +85,8 @@ def run_benchmark(
     if retry_failed:
         results.forget_failures()
     done = {row["cell"] for row in results.rows()}
-    pending = [cell for cell in spec.cells() if cell.id not in done]
+    # Seed by seed: a run that is broken off has compared all learners, if on fewer seeds.
+    pending = sorted((cell for cell in spec.cells() if cell.id not in done), key=lambda cell: cell.seed)
     total = len(spec.cells())
     pace = 0.1 if sys.stderr.isatty() else 10.0  # seconds between looks: a log needs fewer than a screen
     with tqdm(total=total, initial=len(done), unit="run", disable=not progress_bar, mininterval=pace) as bar:
@@ -163,9 +161,15 @@ def _run_cell(cell: Cell, shown: Shown | None) -> tuple[dict[str, Any], Policy |
         policy: Policy = TablePolicy(policy_table(learned.policy, task.model))
         evaluation = evaluate(policy, task, resources=learned.resources)
         certificate = certify(policy, task, delta=1 - CONFIDENCE)
+        best = best_on_table(learned.checkpoints, task, evaluation)
     else:
-        policy = learned.policy
-        evaluation, certificate = _judged(cell, task, learned, None if shown is None else shown.references)
+        policy, references = learned.policy, None if shown is None else shown.references
+        evaluation, certificate = _judged(cell, task, learned, references)
+        best = None
+        if references is not None:
+            best = best_by_episodes(
+                learned.checkpoints, task, evaluation, references, N_EPISODES, cell.checkpoint_stream
+            )
     weights = learned.cost_weights
     facts = {
         **learned.facts,
@@ -178,7 +182,12 @@ def _run_cell(cell: Cell, shown: Shown | None) -> tuple[dict[str, Any], Policy |
         "cost_weights": None if weights is None else weights.tolist(),
         "true_weights": _true_weights(task),
     }
-    row = {"knows": knows(task, learner, learned), "evaluation": evaluation.to_dict(), "facts": facts}
+    row = {
+        "knows": knows(task, learner, learned),
+        "evaluation": evaluation.to_dict(),
+        "best": None if best is None else best.to_dict(),
+        "facts": facts,
+    }
     return _json({**row, "provenance": _provenance(cell)}), if_kept(policy)
 
 
@@ -188,7 +197,7 @@ def _judged(
     """Judge a policy by episodes, the same ones for every learner; networks take their best actions."""
     rng = cell.judging_stream()
     judged = replace(task, env=side_by_side(cell.environment, N_EPISODES), expert=None)
-    best = not isinstance(learned.policy, _AS_THEY_ARE)
+    best = takes_best_actions(learned.policy)
     evaluation = evaluate(
         learned.policy, judged, resources=learned.resources, deterministic=best, n_rollouts=N_EPISODES, rng=rng
     )

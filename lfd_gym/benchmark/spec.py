@@ -152,6 +152,10 @@ class Cell:
         """Return the generator of the episodes that policies are judged by: the same for every learner."""
         return named_stream(f"judging of {self.task_id}")
 
+    def checkpoint_stream(self, purpose: str) -> np.random.Generator:
+        """Return the generator of the episodes that checkpoints are judged by, for one purpose."""
+        return named_stream(f"{purpose} checkpoints of {self.task_id}")
+
     def learner_stream(self) -> np.random.Generator:
         """Return the generator of the learner's own randomness."""
         return named_stream(f"learning of {self.id}")

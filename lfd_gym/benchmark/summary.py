@@ -44,6 +44,13 @@ class Group:
         return float(np.mean(self.scores)) if self.scores else None
 
     @property
+    def best_score(self) -> float | None:
+        """The mean score of the best checkpoints; None where learners have none, or a run is of before there were."""
+        if not all(row.get("best") for row in self.rows):
+            return None
+        return self.mean(lambda row: row["best"]["normalised_score"])
+
+    @property
     def reached(self) -> bool:
         """Whether the expert is reached."""
         return self.score is not None and self.score >= REACHED
@@ -154,7 +161,8 @@ def format_tables(rows: Sequence[Row]) -> str:
         lines = [head, *(_line(learner, here, counts) for learner in _by_score(here))]
         widths = [max(len(line[k]) for line in lines) for k in range(len(head))]
         said = ("  ".join(_placed(text, k, widths[k]) for k, text in enumerate(line)).rstrip() for line in lines)
-        blocks.append("\n".join([f"{environment}: score by demonstrations m, mean and worst of {seeds} seeds", *said]))
+        heading = f"{environment}: final score by demonstrations m, mean and worst of {seeds} seeds"
+        blocks.append("\n".join([heading, *said]))
     return "\n\n".join(blocks)
 
 

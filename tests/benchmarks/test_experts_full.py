@@ -5,6 +5,8 @@ import numpy as np
 import pytest
 from experts import FOLDER, RULES, episode_returns, installed_id, load_expert
 
+import lfd_gym as lfd
+
 pytest.importorskip("stable_baselines3")
 pytest.importorskip("mujoco")
 
@@ -17,6 +19,8 @@ REACHED = {
     "Pendulum-v1": -250,
     "InvertedPendulum-v5": 990,
 }
+#: Whose demonstrations are kept in single precision.
+RUNNERS = {"hopper": "Hopper-v5"}
 
 
 @pytest.mark.parametrize("env_id", REACHED)
@@ -46,3 +50,12 @@ def test_trained_experts_draw_nothing(env_id):
     env, expert = gym.make(installed_id(env_id)), load_expert(env_id, "sb3")
     seen = np.stack([env.reset(seed=seed)[0] for seed in range(5)])
     np.testing.assert_array_equal(*[expert.sample(seen, np.random.default_rng(seed)) for seed in (0, 1)])
+
+
+@pytest.mark.parametrize("name", RUNNERS)
+def test_single_precision_changes_nothing_of_what_a_runner_does(name):
+    """The network acts on what its demonstrations hold as it did when they were recorded."""
+    demos, expert = lfd.datasets.load(f"{name}-expert"), load_expert(RUNNERS[name], "sb3")
+    again = expert.greedy(demos.acted_on)
+    assert np.abs(again - demos.actions).max() < 1e-4
+    assert (FOLDER / f"{RUNNERS[name]}.npz").stat().st_size < 150_000
