@@ -210,8 +210,8 @@ class CostEstimate:
 
     def _mean_unseen(self, delta: float) -> float:
         """Bound E q from above."""
-        by_design = self.horizon is not None and not self.cut_elsewhere
-        largest = float(self.criterion.unseen(self.horizon)) if by_design else 1.0
+        designed = None if self.cut_elsewhere else self.horizon
+        largest = 1.0 if designed is None else float(self.criterion.unseen(designed))
         if largest == 0:
             return 0.0
         shares = np.minimum(self.unseen_mass[:, None] / largest, 1.0)
