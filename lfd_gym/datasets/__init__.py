@@ -33,7 +33,6 @@ OLDER = {
     "InvertedDoublePendulum-v5": "InvertedDoublePendulum-v4",
     "HalfCheetah-v5": "HalfCheetah-v4",
     "Hopper-v5": "Hopper-v4",
-    "Walker2d-v5": "Walker2d-v4",
     "LunarLander-v3": "LunarLander-v2",
 }
 #: What the older version observes beside, at the end: forces that are always zero.
