@@ -15,8 +15,8 @@ from lfd_gym.baselines.neural.envs import CostVecEnv
 from lfd_gym.baselines.neural.game import Game
 from lfd_gym.baselines.neural.players import averaging
 
-#: Moves in a row at which the distance is within the chance of few episodes, after which nothing more can be learned.
-_WITHIN_CHANCE = 20
+#: The share of the budget over which the distance has to stay within the chance of few episodes to end before it.
+_WITHIN_CHANCE = 1 / 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class Duel(BaseCallback):
     @property
     def within_chance(self) -> bool:
         """See the class."""
-        return self._n_within_chance >= _WITHIN_CHANCE
+        return self._n_within_chance * self._every >= _WITHIN_CHANCE * self._budget
 
     def _on_training_start(self) -> None:
         # Rounds are calls of `learn` of their own, each of which takes itself for the whole.
