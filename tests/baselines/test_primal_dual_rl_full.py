@@ -451,9 +451,8 @@ def test_what_cloning_is_worth_is_the_share_of_random_plays_distance_that_it_tak
 
 @ANY_LEVEL
 @pytest.mark.parametrize("budget", [6_000, 12_000])
-def test_it_ends_when_the_distance_is_within_chance_for_a_third_of_the_budget(monkeypatch, budget):
+def test_it_ends_when_the_distance_is_within_chance_for_long_after_half_the_budget(monkeypatch, budget):
     monkeypatch.setattr(Game, "_spread", lambda *_: 1e9)
     result = learn(make_task(), small(cloning_steps=20), budget=budget)
     assert result.facts["ended_within_chance"]
-    assert budget / 3 <= result.facts["n_snapshots"] * 500 < budget / 3 + 1500
-    assert result.resources.env_steps < budget / 3 + 6000
+    assert budget * 2 / 3 <= result.facts["n_snapshots"] * 500 < budget * 2 / 3 + 1500
