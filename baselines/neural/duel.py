@@ -15,8 +15,8 @@ from lfd_gym.baselines.neural.envs import CostVecEnv
 from lfd_gym.baselines.neural.game import Game
 from lfd_gym.baselines.neural.players import averaging
 
-#: The share of the budget over which the distance has to stay within the chance of few episodes to end before it, and the
-#: share from which on that counts: a policy that is erratic at first makes any distance look like chance.
+#: The share of the budget over which the distance has to stay within the chance of few episodes to end before it, and
+#: the share from which on that counts: a policy that is erratic at first makes any distance look like chance.
 _WITHIN_CHANCE, _COUNTED_FROM = 1 / 6, 1 / 2
 
 
