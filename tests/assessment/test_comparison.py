@@ -260,6 +260,37 @@ def test_certificates_by_rollouts_cover(name, cost_class, repeats):
     assert not too_many(missed["demonstrations"], repeats, DELTA), missed
 
 
+@pytest.mark.parametrize("repeats", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@CLASSES
+@pytest.mark.parametrize("keeps_back", [False, True])
+def test_certificates_by_episodes_cover(keeps_back, cost_class, repeats):
+    """Through a wrapper that nobody knows, with a time limit that cuts some episodes."""
+    env, rng = gym.make("FrozenLake-v1", max_episode_steps=12), np.random.default_rng(0)
+    mdp = lfd.FiniteMDP.from_env(env, 0.9)
+    table = rng.uniform(-1, 1, (mdp.n_states * 4, 3))
+    table[-4:] = 0  # the end is free
+    expert, policy = (rng.dirichlet(np.ones(4), mdp.n_states) for _ in range(2))
+    truth, paid = distance(mdp, table, policy, expert, cost_class), table.T @ mdp.occupancy(policy).ravel()
+    wrapped = gym.wrappers.TransformReward(env, float)
+    costs = lfd.TableCosts(table, 4, cost_class)
+    m, missed = 6, {"expert": 0, "demonstrations": 0, "found": 0}
+    everything = lfd.collect(env, expert[:16], 2 * repeats * m, rng=rng)
+    assert 0.05 < everything.truncated.mean() < 0.5
+    for k in range(repeats):
+        shown, fresh = (everything.select(np.arange(j, j + m)) for j in (2 * k * m, (2 * k + 1) * m))
+        task = lfd.Task(wrapped, shown, discount=0.9, costs=costs)
+        assert task.access == "episodes"
+        settings = {"held_out": fresh} if keeps_back else {}
+        certificate = lfd.certify(policy[:16], task, delta=DELTA, rng=rng, n_rollouts=10, **settings)
+        missed["expert"] += certificate.to_expert.bound < truth
+        missed["found"] += certificate.to_expert.found < truth
+        told = float(costs.weights.support(paid - task.expert_features().values))
+        missed["demonstrations"] += certificate.to_demonstrations.bound < told
+    assert not too_many(missed["expert"], repeats, DELTA), missed
+    assert not too_many(missed["demonstrations"], repeats, DELTA), missed
+    assert cost_class == "ball" or missed["found"] > 0.3 * repeats  # the test can fail
+
+
 @REPEATS
 @CLASSES
 def test_pairs_alone_cover(cost_class, repeats):
