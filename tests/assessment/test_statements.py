@@ -76,6 +76,9 @@ def test_a_negative_bound_says_better():
     certificate = lfd.certify(best, lfd.Task(mdp, demos, costs=costs))
     bound = certificate.cost_distance_bound
     assert bound < 0
+    assert certificate.needed(bound / 2).demonstrations < 2000
+    with pytest.raises(ValueError, match="bound must be finite, got nan"):
+        certificate.needed(np.nan)
     assert str(certificate).startswith(
         f"At least {-bound:.3f} better than the expert in every cost of the class (95 %)"
     )
