@@ -98,6 +98,9 @@ def test_the_true_cost_need_not_be_among_the_costs(two_rooms):
     assert evaluation.true_gap == pytest.approx(1 / 3)
     np.testing.assert_allclose(evaluation.expected_costs, expected_costs_by_series(mdp, policy, others))
     assert evaluate(policy, mdp, others, expert=expert).true_gap is None
+    turned = evaluate(expert, mdp, others, expert=policy, true_cost=costs[:, 0])
+    assert turned.expert_true_cost == pytest.approx(1 / 3)
+    assert turned.true_gap == pytest.approx(-1 / 3)
 
 
 def test_only_feature_expectations_of_the_expert(two_rooms):
@@ -156,6 +159,11 @@ def test_policies_of_the_environment_never_see_the_absorbing_state(frozen_lake):
     same = evaluate(expert, mdp, costs, expert=expert[:16].copy())
     assert same.occupancy_distance == pytest.approx(0.0, abs=1e-12)
     assert same.agreement == 1.0
+    # Agreement is about the time before the end: what the expert spends after it does not count.
+    visits = mdp.occupancy(expert).sum(axis=1)[:16]
+    assert visits.sum() < 0.8
+    shared = (visits * np.minimum(table, expert)[:16].sum(axis=1)).sum() / visits.sum()
+    assert evaluate(table, mdp, costs, expert=expert).agreement == pytest.approx(shared)
 
 
 class OneHotPredictor:
@@ -334,6 +342,17 @@ def test_rollouts_are_not_kept_in_memory():
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.2 * peaks[0]
+
+
+def test_doubt_is_shared_by_what_is_estimated_and_by_nothing_else():
+    """Random play is played for its returns; where it is not compared with, its costs take no share."""
+    env = gym.make("CartPole-v1", max_episode_steps=20)
+    costs = FunctionCosts(lambda seen, done: np.clip(seen[:, [0, 2]], -1, 1), n_costs=2)
+    task = Task(env, discount=0.5, costs=costs)
+    sampled = evaluate(lambda seen: (seen[:, 2] > 0).astype(int), task, n_rollouts=30, rng=np.random.default_rng(0))
+    assert sampled.random_return is not None
+    estimate, _ = task.assess(lambda seen: (seen[:, 2] > 0).astype(int), n_rollouts=30, rng=np.random.default_rng(0))
+    np.testing.assert_allclose(sampled.sampling.expected_costs, estimate.intervals(1 - 0.05 / 2), atol=1e-12)
 
 
 def test_ended_rollouts_leave_no_truncation(two_rooms):
