@@ -166,6 +166,7 @@ def test_needed_is_the_smallest_number_whose_forecast_suffices(cartpole):
     assert fewest < more.rollouts < most
     assert f"{more.rollouts:,} rollouts (8 of 10 times {fewest:,} to {most:,})" in str(more)
     assert played.needed(1.9).rollouts == 100  # as many as there are
+    assert played.needed(1.9).between == (100, 100)
 
 
 def test_half_of_the_way_is_left_for_the_demonstrations(cartpole):
