@@ -48,6 +48,8 @@ class Mutate:
     """Which ones."""
     only: tuple[int, ...] = ()
     """The numbers of those to make, in place of so many random ones."""
+    without: str = "cover or met_about or as_often or hold_together or keeps_its_level"
+    """Which tests are left out, as pytest's -k takes it: simulations, which take long and notice little."""
     seconds: float = 120.0
     """What a run of the tests takes at most; one that takes longer has noticed."""
 
@@ -104,9 +106,10 @@ def copied(folder: Path) -> None:
         (folder / name).symlink_to(ROOT / name)
 
 
-def noticed(folder: Path, tests: list[str], seconds: float) -> bool:
+def noticed(folder: Path, tests: list[str], without: str, seconds: float) -> bool:
     """Run the tests against the copy of the package, the same examples every time."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests]
+    command += ["-k", f"not ({without})"] if without else []
     own = {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(folder / "kernels"), "CI": "1"}
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     run = subprocess.Popen(command, cwd=folder, env=os.environ | own, start_new_session=True, **quiet)  # type: ignore[call-overload]
@@ -137,7 +140,7 @@ def survivors(folder: Path, entry: str, asked: Mutate) -> tuple[int, int]:
     n_places, missed = len(places(ast.parse(text))), 0
     write(target, ast.unparse(ast.parse(text)))
     began = time.monotonic()
-    if noticed(folder, tests, 10 * asked.seconds):
+    if noticed(folder, tests, asked.without, 10 * asked.seconds):
         raise SystemExit(f"{module}: its tests fail as it is")
     limit = min(asked.seconds, _LONGER * (time.monotonic() - began))
     rng = random.Random(f"{asked.seed} {module}")
@@ -148,7 +151,7 @@ def survivors(folder: Path, entry: str, asked: Mutate) -> tuple[int, int]:
         before = ast.unparse(node)
         mutate(node, random.Random(f"{asked.seed} {module} {number}"))
         write(target, ast.unparse(tree))
-        seen = noticed(folder, tests, limit)
+        seen = noticed(folder, tests, asked.without, limit)
         missed += not seen
         where = f"{module}:{getattr(node, 'lineno', 0)}"
         print(f"{'noticed' if seen else 'MISSED '} {number:4} {where}: {before}  →  {ast.unparse(node)}", flush=True)

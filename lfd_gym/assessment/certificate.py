@@ -228,7 +228,9 @@ def _paired(
     unseen = ours.unseen_mass.reshape(n_pairs, n_each).mean(axis=1)
     halves = (means - theirs.trajectory_values) / 2
     cut = None if ours.horizon is None or theirs.horizon is None else min(ours.horizon, theirs.horizon)
-    return CostEstimate(halves.mean(axis=0), halves, (unseen + theirs.unseen_mass) / 2, task.criterion, horizon=cut)
+    both = (unseen + theirs.unseen_mass) / 2
+    elsewhere = theirs.cut_elsewhere  # rollouts of a simulator are not
+    return CostEstimate(halves.mean(axis=0), halves, both, task.criterion, horizon=cut, cut_elsewhere=elsewhere)
 
 
 def _from_data_alone(

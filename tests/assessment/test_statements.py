@@ -76,6 +76,9 @@ def test_a_negative_bound_says_better():
     certificate = lfd.certify(best, lfd.Task(mdp, demos, costs=costs))
     bound = certificate.cost_distance_bound
     assert bound < 0
+    assert certificate.needed(bound / 2).demonstrations < 2000
+    with pytest.raises(ValueError, match="bound must be finite, got nan"):
+        certificate.needed(np.nan)
     assert str(certificate).startswith(
         f"At least {-bound:.3f} better than the expert in every cost of the class (95 %)"
     )
@@ -163,6 +166,7 @@ def test_needed_is_the_smallest_number_whose_forecast_suffices(cartpole):
     assert fewest < more.rollouts < most
     assert f"{more.rollouts:,} rollouts (8 of 10 times {fewest:,} to {most:,})" in str(more)
     assert played.needed(1.9).rollouts == 100  # as many as there are
+    assert played.needed(1.9).between == (100, 100)
 
 
 def test_half_of_the_way_is_left_for_the_demonstrations(cartpole):
