@@ -173,6 +173,17 @@ def read_arrays(
     return description, arrays
 
 
+def read_array(path: str | Path, problem: str) -> NDArray[Any]:
+    """Return the array of an ``.npy`` file, which is not pickled; ``problem`` begins what is said of a bad one."""
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no file {path}")
+    with refusing(path, problem):
+        found = np.load(path, mmap_mode="r", allow_pickle=False)  # a map is no longer than the file, whatever it says
+        if not isinstance(found, np.ndarray):
+            raise TypeError("it is an archive")
+        return np.array(found)
+
+
 def read_members(path: str | Path, problem: str, max_bytes: int | None = None) -> dict[str, NDArray[Any]]:
     """Return the arrays of an ``.npz`` archive, none of them pickled; ``problem`` begins what is said of a bad one.
 
