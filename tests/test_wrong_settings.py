@@ -13,6 +13,7 @@ from lfd_gym.assessment.logged_data import mean_bound
 from lfd_gym.baselines import learner_names, make_learner
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.policies.tiles import TileGrid
+from lfd_gym.testing import check_learner
 
 SIZE = bounds.ProblemSize(4, 2, 2.0, 0.8)
 RNG = np.random.default_rng(0)
@@ -41,6 +42,11 @@ SPACES = gym.spaces.Discrete(2), gym.spaces.Discrete(2)
         (lambda: bounds.required_horizon(1j, 0.9), "accuracy must be a number"),
         (lambda: statistics.interquartile_mean([1.0, 2.0], axis=2**53), "axis must be one of the 1 of scores"),
         (lambda: statistics.run_interval([[1.0]], 3), r"rng must be a numpy\.random\.Generator"),
+        (lambda: statistics.run_interval([[1e308], [0.0]], RNG), "scores must be at most"),
+        (lambda: bounds.required_trajectories(1e-320, 2, 0.1), "accuracy must be one whose"),
+        (lambda: lfd.Demonstrations.concatenate(np.array([])), "parts must hold"),
+        (lambda: TileGrid([], [], np.array([])), "counts must be"),
+        (lambda: check_learner(make_learner("random"), seed=-1), "seed must be at least 0"),
         (lambda: lfd.RecoveredCost(3, [1.0]), "costs must be"),
         (lambda: lfd.RecoveredCost(COSTS, [0.5, 0.5]).reward_wrapper(np.array(3)), "env must be"),
         (lambda: lfd.RecoveredCost(COSTS, [0.5, 0.5])([[1], [1, 2]]), "observations must be an array of numbers"),
@@ -105,6 +111,9 @@ def test_settings_of_learners_are_no_nan_and_of_their_kind(name):
 def test_estimates_and_results_hold_no_nan():
     with pytest.raises(ValueError, match="values must not be NaN"):
         lfd.CostEstimate(np.array([np.nan]), np.empty((0, 1)), np.empty(0), lfd.Criterion(0.9))
+    with pytest.raises(ValueError, match="trajectory_values must not be NaN"):
+        lfd.CostEstimate(np.array([0.5]), np.full((1, 1), np.nan), np.zeros(1), lfd.Criterion(0.9))
+    assert bounds.required_trajectories(0.1, 5, 1e-320) > 10**5  # one over it is infinite
     with pytest.raises(ValueError, match="copies and error must be numbers"):
         lfd.CostEstimate(np.array([0.5]), np.empty((0, 1)), np.empty(0), lfd.Criterion(0.9), copies=np.nan)
     with pytest.raises(ValueError, match="cost_weights must be finite"):
