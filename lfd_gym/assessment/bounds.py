@@ -236,7 +236,9 @@ def required_trajectories(accuracy: float, n_features: int, delta: float) -> int
     check_delta(delta)
     if n_features < 1:
         raise ValueError(f"n_features must be at least 1, got {n_features}")
-    return ceil(8 * log(2 * n_features / delta) / accuracy**2)
+    if accuracy**2 == 0:
+        raise ValueError(f"accuracy must be one whose square is no zero, got {accuracy}")
+    return ceil(8 * (log(2 * n_features) - log(delta)) / accuracy**2)
 
 
 @checked

@@ -25,6 +25,8 @@ from lfd_gym.validation import FloatArray, finite_array
 
 #: With fewer runs than this, resampling them says too little.
 _FEWEST_TO_RESAMPLE = 10
+#: The squares of larger ones cannot be added up.
+_LARGEST_SCORE = 1e100
 
 
 class Statistic(Protocol):
@@ -120,6 +122,8 @@ def run_interval(
     matrix = _score_matrix("scores", scores)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    if np.abs(matrix).max() > _LARGEST_SCORE:
+        raise ValueError(f"scores must be at most {_LARGEST_SCORE:g}, got up to {np.abs(matrix).max():g}")
     n_runs = len(matrix)
     value = float(statistic(matrix, axis=None))
     if n_runs == 1:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
-import numpy as np
 import tyro
 from gymnasium.envs.registration import load_env_creator
 
 from lfd_gym.commands.graphics import cannot_be_drawn, is_of_graphics
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.envs.named import check_named_environment, import_modules
+from lfd_gym.files import read_array
 from lfd_gym.task import Task
 
 #: The flag ``--import``, which is no name in Python.
@@ -192,7 +192,7 @@ def make_task(
 ) -> Task:
     """Return the task on an environment; of a tabular one, the expert is optimal for its true cost."""
     env = make_env(env_id, kwargs)
-    table = None if costs is None else np.load(costs, allow_pickle=False)
+    table = None if costs is None else read_array(costs, "is not an array of costs, as numpy.save writes them")
     task = Task(env, demonstrations, discount=discount, costs=table, allow_mismatch=allow_mismatch)
     if task.access != "model" or task.true_cost is None:
         return task

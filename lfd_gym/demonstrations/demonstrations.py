@@ -285,7 +285,7 @@ class Demonstrations:
     @checked
     def concatenate(parts: Sequence[Demonstrations]) -> Demonstrations:
         """Join demonstrations over the same spaces; a horizon or provenance that differs becomes unknown."""
-        if not parts:
+        if len(parts) == 0:
             raise ValueError("parts must hold at least one set of demonstrations")
         first = parts[0]
         for part in parts:

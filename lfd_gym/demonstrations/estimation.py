@@ -108,8 +108,9 @@ class CostEstimate:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        if np.isnan(self.values).any():
-            raise ValueError(f"values must not be NaN, got {self.values}")
+        for name in ("values", "trajectory_values", "unseen_mass"):
+            if np.isnan(getattr(self, name)).any():
+                raise ValueError(f"{name} must not be NaN, got {getattr(self, name)}")
         if math.isnan(self.copies) or math.isnan(self.error):
             raise ValueError(f"copies and error must be numbers, got {self.copies} and {self.error}")
 

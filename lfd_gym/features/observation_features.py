@@ -122,7 +122,8 @@ def _on_visible(
         raise ValueError(f"observations must have shape (n, {dimension}), got {batch.shape}")
     visible = ~hidden_rows(batch)
     result = np.zeros((len(batch), n_features))
-    result[visible] = rows(batch[visible])
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        result[visible] = rows(batch[visible])
     if np.isnan(result).any():
         raise ValueError(
             f"observations must not be so large that features overflow, got up to {np.nanmax(np.abs(batch))}"

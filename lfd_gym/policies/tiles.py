@@ -40,7 +40,7 @@ class TileGrid:
         self.high = finite_array("high", high, (len(counts),))
         if (self.high <= self.low).any():
             raise ValueError(f"high must exceed low along every axis, got low {self.low} and high {self.high}")
-        if not counts or min(counts) < 1:
+        if len(counts) == 0 or min(counts) < 1:
             raise ValueError(f"counts must be at least 1 along every axis, got {tuple(counts)}")
         self.counts = tuple(int(n) for n in counts)
         self.n_tiles = math.prod(self.counts)  # exact: NumPy's product would overflow in silence

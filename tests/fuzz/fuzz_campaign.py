@@ -18,6 +18,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 
@@ -37,7 +38,9 @@ _CHUNK = 5000
 
 def fresh(value):
     """A copy of what calls could change: arrays, lists and generators; other objects are shared."""
-    if isinstance(value, (np.ndarray, np.random.Generator, list, dict)) or hasattr(value, "tocsr"):
+    if isinstance(value, np.ndarray) or hasattr(value, "tocsr"):
+        return value.copy()
+    if isinstance(value, (np.random.Generator, list, dict)):
         return copy.deepcopy(value)
     return dict(value) if isinstance(value, MappingProxyType) else value
 
@@ -77,11 +80,16 @@ def _names_an_argument(call: Call, text: str):
 
     A file of a folder may be named by the folder.
     """
-    folders = [name.rpartition("/")[0] for name in call.arguments]
-    singular = [re.sub(r"ies$", "y", name).removesuffix("s") for name in call.arguments]
-    plural = [f"{name}s" for name in call.arguments]
-    known = [*call.arguments, *singular, *plural, *folders, str(call.arguments.get("name", ""))]
-    return bool(re.search(r"(?<!\w)(" + "|".join(re.escape(name) for name in known if name) + r")(?!\w)", text))
+    return bool(_names(call.name, (*call.arguments, str(call.arguments.get("name", "")))).search(text))
+
+
+@cache
+def _names(call: str, arguments: tuple[str, ...]):
+    folders = [name.rpartition("/")[0] for name in arguments]
+    singular = [re.sub(r"ies$", "y", name).removesuffix("s") for name in arguments]
+    plural = [f"{name}s" for name in arguments if name]
+    known = [*arguments, *singular, *plural, *folders]
+    return re.compile(r"(?<!\w)(" + "|".join(re.escape(name) for name in known if name) + r")(?!\w)")
 
 
 def work(first, last, which, seed, calls, pool, report, mark):
@@ -91,10 +99,10 @@ def work(first, last, which, seed, calls, pool, report, mark):
         mark[:16] = struct.pack("<qd", position, time.monotonic())
         k = which[position]
         call, arguments, changed = drawn(k, seed, calls, pool)
-        shown = {name: f"{arguments[name]!r:.200}" for name in changed if _can_be_shown(arguments[name])}
         word, said = outcome(call, arguments, changed)
         counts[f"{call.name}: {word}"] += 1
         if word not in GOOD or word == "refused otherwise":
+            shown = {name: f"{arguments[name]!r:.200}" for name in changed if _can_be_shown(arguments[name])}
             row = {"k": k, "call": call.name, "changed": shown or changed, "outcome": word, "said": said[:300]}
             report.write(json.dumps(row) + "\n")
     report.write(json.dumps({"counts": counts}) + "\n")

@@ -3,6 +3,8 @@
 `fuzz_calls` has the others and makes `Call`s of all of them.
 """
 
+import atexit
+import shutil
 import tempfile
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
@@ -195,6 +197,7 @@ def _results(t: dict[str, Any]) -> Given:
 
 def _saving(t: dict[str, Any]) -> Given:
     folder = Path(tempfile.mkdtemp(prefix="lfd-gym-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
     def saving(save):
         """Relative paths, of which the wrong ones have some, are put into a folder of ours."""
