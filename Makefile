@@ -63,7 +63,8 @@ KERNELS ?= tests/test_confidence.py tests/envs tests/model tests/solvers tests/g
 coverage: .venv/.installed  ## which lines the tests run, those of kernels without the compiler; a page in out/coverage/html
 	rm -rf out/coverage && mkdir -p out/coverage
 	$(COVERAGE) run -m pytest -q -m "not slow" $(PYTEST_ARGS) || true
-	NUMBA_DISABLE_JIT=1 $(COVERAGE) run -m pytest -q -m "not slow" --timeout 60 --timeout-method signal $(KERNELS) || true
+	NUMBA_DISABLE_JIT=1 $(COVERAGE) run -m pytest -q -m "not slow" --ignore-glob="*_full.py" --timeout 60 --timeout-method signal \
+		$(KERNELS) || true
 	$(COVERAGE) combine --quiet && $(COVERAGE) html --quiet --directory out/coverage/html && $(COVERAGE) report
 
 lint: .venv/.installed  ## ruff, ruff format, mypy --strict
