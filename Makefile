@@ -6,11 +6,12 @@ CORE := .venv-core/bin
 NEWEST := .venv-newest/bin
 DOCS := .venv-docs/bin
 LOWEST := .venv-lowest/bin
+COVERAGE := $(BIN)/python -m coverage
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: help demo test test-core test-newest test-lowest test-pythons test-slow test-fuzz test-mutation lint format bench docs pictures package \
-	clean
+.PHONY: help demo test test-core test-newest test-lowest test-pythons test-slow test-fuzz test-mutation coverage lint format \
+	bench docs pictures package clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -82,6 +83,14 @@ MUTANTS ?= --count 3
 
 test-mutation: .venv/.installed  ## do the tests notice changed formulas? MUTATED="module:test,test …", MUTANTS="--count 20 --seed 1"
 	$(BIN)/python scripts/mutate.py $(MUTANTS) $(MUTATED)
+
+KERNELS ?= tests/test_confidence.py tests/envs tests/model tests/solvers tests/grids tests/demonstrations
+coverage: .venv/.installed  ## which lines the tests run, those of kernels without the compiler; a page in out/coverage/html
+	rm -rf out/coverage && mkdir -p out/coverage
+	$(COVERAGE) run -m pytest -q -m "not slow" $(PYTEST_ARGS) || true
+	NUMBA_DISABLE_JIT=1 $(COVERAGE) run -m pytest -q -m "not slow" --ignore-glob="*_full.py" --timeout 60 --timeout-method signal \
+		$(KERNELS) || true
+	$(COVERAGE) combine --quiet && $(COVERAGE) html --quiet --directory out/coverage/html && $(COVERAGE) report
 
 lint: .venv/.installed  ## ruff, ruff format, mypy --strict
 	$(BIN)/ruff check
