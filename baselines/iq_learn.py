@@ -64,9 +64,9 @@ class IqLearn(_Settings, Replaying):
         return player
 
     def acting(self, player: OffPolicyAlgorithm) -> Any:
-        """Return the actor."""
+        """Return the running average of the actor."""
         networks: Any = player.policy
-        return networks.actor
+        return networks.averaged
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class IqLearnOffline(_Settings):
             due, on_the_way = set(checkpoints_at(budget)), []
             for k in trange(budget, desc="updating", delay=1, disable=None if self.progress else True, leave=False):
                 if k in due:
-                    on_the_way.append(Checkpoint(k, kept(networks.actor, task, scaling)))
+                    on_the_way.append(Checkpoint(k, kept(networks.averaged, task, scaling)))
                 soft_q.update(_some(shown, self.batch_size))
-            return LearningResult(kept(networks.actor, task, scaling), checkpoints=tuple(on_the_way))
+            return LearningResult(kept(networks.averaged, task, scaling), checkpoints=tuple(on_the_way))
 
 
 class _Player(OffPolicyAlgorithm):

@@ -6,10 +6,14 @@ that Q stands for, r(s, a) = Q(s, a) − γV(s'), the regularised problem is
 
     max_Q  E_E[r(s, a)] − (1 − γ) E_0[V(s)] − 1/(4α) E[r(s, a)²],
 
-E_E the mean over demonstrated steps, E_0 that over first states. For the steps of any policy (1 − γ) E_0[V(s)] is the
-mean of V(s) − γV(s'), here over all steps of a batch. The last mean, from the χ² divergence, is over these too:
-demonstrated ones and, while playing, as many played ones. Gradients go through V(s') as well: with slow critics there,
-the second term would no longer cancel, and nothing was learned.
+E_E the mean over demonstrated steps, E_0 that over first states. For the expert's steps (1 − γ) E_0[V(s)] is the mean
+of V(s) − γV(s'), so that the first two terms are the mean of Q(s, a) − V(s) = τ log π(a|s) over them: cloning. The last
+mean, from the χ² divergence, is over demonstrated steps and, while playing, as many played ones. It ties the values of
+states to those of where they lead, which cloning does not; V(s') there is that of slow critics.
+
+The mean of V(s) − γV(s') may also be taken over played steps. Where episodes can end, what follows the end then has the
+value zero, while all that goes on is pushed below it: on CartPole the shortest episodes were learned, less than random
+play.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ from typing import NamedTuple
 import torch as th
 
 from lfd_gym.baselines.neural.networks import Networks
-from lfd_gym.baselines.neural.players import optimise
+from lfd_gym.baselines.neural.players import averaging, optimise
 
 
 class Steps(NamedTuple):
@@ -67,11 +71,25 @@ class InverseSoftQ:
         networks, n_shown, steps = self.networks, len(shown.observations), shown
         if played is not None:
             steps = Steps(*(th.cat([one, other.to(one.dtype)]) for one, other in zip(shown, played, strict=True)))
-        after = networks.soft_values(networks.critic, steps.next_observations, self._temperature)
-        after = self._discount * (1 - steps.dones) * after
-        now = networks.soft_values(networks.critic, steps.observations, self._temperature)
-        rewards = networks.values_of(steps.observations, steps.actions) - after  # (2, n, 1)
-        loss = (now - after).mean() - rewards[:, :n_shown].mean() + (rewards**2).mean() / (4 * self._regularisation)
+        with th.no_grad():
+            after = networks.soft_values(networks.critic_target, steps.next_observations, self._temperature)
+            after = self._discount * (1 - steps.dones) * after
+        now = sum(self._own_values(k, shown.observations).mean() for k in range(2)) / 2
+        values = networks.values_of(steps.observations, steps.actions)  # (2, n, 1)
+        squares = ((values - after) ** 2).mean()
+        loss = now - values[:, :n_shown].mean() + squares / (4 * self._regularisation)
         optimise(self.critic_optimizer, loss)
         improvement, _, _ = networks.improvement(steps.observations, self._temperature)
         optimise(self.actor_optimizer, improvement)
+        averaging(networks.critic, networks.critic_target, 1)
+        averaging(networks.actor, networks.averaged, 1)
+
+    def _own_values(self, k: int, observations: th.Tensor) -> th.Tensor:
+        """Return V by one of the two critics, (n, 1): by the smaller of both the loss fell as they went apart."""
+        critic = self.networks.critic
+
+        def alone(inputs: th.Tensor) -> th.Tensor:
+            found: th.Tensor = critic(inputs)[k : k + 1]
+            return found
+
+        return self.networks.soft_values(alone, observations, self._temperature)  # type: ignore[arg-type]

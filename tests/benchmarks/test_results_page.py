@@ -6,7 +6,7 @@ import pytest
 import results_page
 from benchmark_rows import Here
 
-from lfd_gym.benchmark import BenchmarkSpec, EnvironmentSpec, LearnerSpec, run_benchmark
+from lfd_gym.benchmark import BenchmarkSpec, EnvironmentSpec, LearnerSpec, ResultsFolder, run_benchmark
 
 RESULTS = results_page.ROOT / "benchmarks" / "results"
 
@@ -48,3 +48,21 @@ def test_a_run_is_added_by_one_command_and_replaces_itself(run, tmp_path):
     assert "PPIL" in text
     assert results_page.main(arguments) == 0
     assert page.read_text(encoding="utf-8") == text
+
+
+def test_the_best_checkpoint_stands_beside_the_final_policy_where_there_is_one(run):
+    results = ResultsFolder.open(run)
+    place = results.spec.environments[0]
+    best = {"after": 50, "n_checkpoints": 9, "normalised_score": 0.75, "episode_return": -12.0}
+    rows = [row for row in results.rows() if row["learner"] == "tabular_bc"]
+    with_best = [results_page.shortened(row | {"best": best}, place) for row in rows]
+    without = [results_page.shortened(row, place) for row in rows]
+    assert "| 0.750 |" in results_page.own_line(2, "tabular_bc", with_best)
+    assert "| 0.750 |" not in results_page.own_line(2, "tabular_bc", [*with_best[1:], *without])
+    assert "best checkpoint" in results_page.own_table(without)
+    final = [line | {"episode_return": -20.0} for line in with_best]
+    assert results_page.our_lines("tabular_bc", final) == [
+        "| **`tabular_bc`, here** | 2: -20 | final policy, 3 seeds, expert as above |",
+        "| **`tabular_bc`, here** | 2: -12 | **best checkpoint**, 3 seeds, expert as above |",
+    ]
+    assert len(results_page.our_lines("tabular_bc", [line | {"episode_return": -20.0} for line in without])) == 1
