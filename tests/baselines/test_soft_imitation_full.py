@@ -52,6 +52,20 @@ def test_it_keeps_the_promises_of_a_learner(name):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
+def test_policies_on_the_way_are_offered(name):
+    result = learn(name, make_task(), 400)
+    afters = [each.after for each in result.checkpoints]
+    assert len(afters) == 9
+    assert all(40 * k <= after < 40 * (k + 1) for k, after in enumerate(afters, start=1))
+    seen = np.linspace(-1, 1, 21, dtype=np.float32)[:, None]
+    first, last, final = (
+        p.greedy(seen) for p in (result.checkpoints[0].policy, result.checkpoints[-1].policy, result.policy)
+    )
+    assert not np.array_equal(first, final)
+    assert np.abs(last - final).max() < np.abs(first - final).max()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
 def test_logged_data_are_enough_only_for_the_one_that_says_so(name):
     data = lfd.Task(None, make_task().demonstrations, discount=0.9)
     if name == "iq_learn_offline":
