@@ -6,11 +6,12 @@ CORE := .venv-core/bin
 NEWEST := .venv-newest/bin
 DOCS := .venv-docs/bin
 LOWEST := .venv-lowest/bin
+COVERAGE := $(BIN)/python -m coverage
 export OMP_NUM_THREADS ?= 1
 export MPLBACKEND ?= Agg
 
-.PHONY: help demo test test-core test-newest test-lowest test-pythons test-slow test-fuzz test-mutation lint format bench docs pictures package \
-	clean
+.PHONY: help demo test test-core test-newest test-lowest test-pythons test-slow test-fuzz test-mutation coverage lint format \
+	bench docs pictures package clean
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,18 +46,51 @@ FUZZ_ARGS ?= --calls 1000000
 test-fuzz: .venv/.installed  ## wrong calls and damaged files, a million of them; goes on where it was stopped
 	$(BIN)/python tests/fuzz/fuzz_campaign.py $(FUZZ_ARGS)
 
+# Each module with the quick tests that should notice.
 MUTATED ?= lfd_gym/confidence.py:tests/test_confidence.py \
-	lfd_gym/demonstrations/estimation.py:tests/demonstrations/test_feature_expectations.py,tests/assessment/test_comparison.py \
 	lfd_gym/assessment/comparison.py:tests/assessment/test_comparison.py \
+	lfd_gym/demonstrations/estimation.py:tests/demonstrations/test_feature_expectations.py,tests/assessment/test_certificate_formulas.py,tests/assessment/test_evaluation.py \
 	lfd_gym/assessment/expert_bounds.py:tests/assessment/test_expert_bounds.py \
+	lfd_gym/assessment/certificate.py:tests/assessment/test_certificate_formulas.py,tests/assessment/test_statements.py,tests/assessment/test_logged_data.py,tests/assessment/test_expert_bounds.py,tests/assessment/test_comparison.py \
+	lfd_gym/assessment/evaluation.py:tests/assessment/test_evaluation.py \
+	lfd_gym/assessment/statements.py:tests/assessment/test_statements.py \
+	lfd_gym/assessment/point_certificate.py:tests/assessment/test_certificate_formulas.py,tests/assessment/test_certificate.py \
 	lfd_gym/assessment/logged_data.py:tests/assessment/test_logged_data.py \
 	lfd_gym/assessment/collecting.py:tests/assessment/test_collecting.py \
-	lfd_gym/assessment/statements.py:tests/assessment/test_statements.py \
-	lfd_gym/assessment/certificate.py:tests/assessment/test_comparison.py,tests/assessment/test_statements.py,tests/assessment/test_expert_bounds.py,tests/assessment/test_certificate_formulas.py,tests/assessment/test_logged_data.py \
-	lfd_gym/assessment/evaluation.py:tests/assessment/test_evaluation.py
+	lfd_gym/assessment/bounds.py:tests/assessment/test_bounds.py \
+	lfd_gym/costs/sets.py:tests/costs/test_sets.py \
+	lfd_gym/costs/costs.py:tests/costs/test_costs.py \
+	lfd_gym/costs/fourier.py:tests/costs/test_fourier.py \
+	lfd_gym/model/criterion.py:tests/model/test_criterion.py \
+	lfd_gym/model/mdp.py:tests/model/test_mdp.py \
+	lfd_gym/model/planning.py:tests/model/test_planning.py \
+	lfd_gym/model/krylov.py:tests/model/test_planning.py \
+	lfd_gym/model/dynamics.py:tests/model/test_mdp.py \
+	lfd_gym/model/generative_model.py:tests/model/test_generative_model.py \
+	lfd_gym/solvers/saddle/saddle_point.py:tests/solvers/saddle/test_saddle_point.py \
+	lfd_gym/solvers/saddle/approximation.py:tests/solvers/saddle/test_coherence.py,tests/assessment/test_paper_statements.py \
+	lfd_gym/solvers/saddle/coherence.py:tests/solvers/saddle/test_coherence.py \
+	lfd_gym/solvers/saddle/residual_sampling.py:tests/assessment/test_certificate_formulas.py \
+	lfd_gym/solvers/saddle/primal_dual_hybrid.py:tests/solvers/saddle/test_primal_dual_hybrid.py \
+	lfd_gym/solvers/exact/bundle_master.py:tests/solvers/exact/test_bundle_master.py \
+	lfd_gym/solvers/exact/cutting_plane.py:tests/solvers/exact/test_cutting_plane.py \
+	lfd_gym/solvers/exact/linear_program.py:tests/solvers/exact/test_linear_program.py \
+	lfd_gym/solvers/exact/weight_polytope.py:tests/solvers/exact/test_weight_polytope.py \
+	lfd_gym/solvers/descent/_kernels.py:tests/solvers/descent/test_descent_rounds.py \
+	lfd_gym/solvers/descent/step_sizes.py:tests/solvers/descent/test_descent_rounds.py,tests/solvers/descent/test_mirror_descent.py \
+	lfd_gym/envs/gridworld.py:tests/envs/test_gridworld.py
+MUTANTS ?= --count 3
 
-test-mutation: .venv/.installed  ## do the tests notice changed formulas? MUTATED="module:test,test …", MUTANTS="--count 5 --seed 1"
+test-mutation: .venv/.installed  ## do the tests notice changed formulas? MUTATED="module:test,test …", MUTANTS="--count 20 --seed 1"
 	$(BIN)/python scripts/mutate.py $(MUTANTS) $(MUTATED)
+
+KERNELS ?= tests/test_confidence.py tests/envs tests/model tests/solvers tests/grids tests/demonstrations
+coverage: .venv/.installed  ## which lines the tests run, those of kernels without the compiler; a page in out/coverage/html
+	rm -rf out/coverage && mkdir -p out/coverage
+	$(COVERAGE) run -m pytest -q -m "not slow" $(PYTEST_ARGS) || true
+	NUMBA_DISABLE_JIT=1 $(COVERAGE) run -m pytest -q -m "not slow" --ignore-glob="*_full.py" --timeout 60 --timeout-method signal \
+		$(KERNELS) || true
+	$(COVERAGE) combine --quiet && $(COVERAGE) html --quiet --directory out/coverage/html && $(COVERAGE) report
 
 lint: .venv/.installed  ## ruff, ruff format, mypy --strict
 	$(BIN)/ruff check

@@ -67,6 +67,7 @@ class AbbeelNg(Learner):
     default_budget: ClassVar[int] = 500
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.variant not in ("projection", "max_margin"):
             raise ValueError(f"variant must be 'projection' or 'max_margin', got {self.variant!r}")
 

@@ -68,6 +68,7 @@ class BehavioralCloning(Learner):
         return "bc"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not 0 < self.nearness < np.inf:
             raise ValueError(f"nearness must be positive and finite, got {self.nearness}")
 

@@ -1,5 +1,7 @@
 """The exact apprentice on a grid over a simulator, judged and mended by rollouts of the simulator itself.
 
+0. It begins where the task does and in states along the demonstrations, which show what the expert does from each of
+   them (`grid_starts`).
 1. The demonstrations' costs are spread over the grid as the apprentice's are, and the cutting-plane method solves the
    finite model exactly.
 2. Its policy is brought back to the continuous space in several ways: the most probable action of the points around
@@ -15,55 +17,29 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
-from tqdm import tqdm
 
+from lfd_gym.baselines.grid_search import Search, rescaled
+from lfd_gym.baselines.grid_starts import demonstrated_states
 from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.costs.costs import TableCosts
 from lfd_gym.demonstrations.estimation import CostEstimate, sampled_costs
 from lfd_gym.grids.actions import ActionGrid
 from lfd_gym.grids.choice import GridSize, choose_grid, choose_repeat, grid_problem
 from lfd_gym.grids.grid import Grid
 from lfd_gym.grids.grid_model import DRAWS_OF_NOISE, GridModel, gives_the_same_twice
-from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy, StatesOf
+from lfd_gym.grids.policies import StatesOf
 from lfd_gym.grids.readings import StateReading
 from lfd_gym.grids.surroundings import surroundings
-from lfd_gym.model.mdp import FiniteMDP, one_hot
-from lfd_gym.policies.mixtures import MixturePolicy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.resources import Resources
-from lfd_gym.solvers.exact.bundle_master import bundle_master
-from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
 from lfd_gym.task import Access, Task
 from lfd_gym.validation import FloatArray, LfdGymWarning
 
-#: How a policy of the grid acts between its points, the simplest first.
-Mode = Literal["vote", "lookahead", "draw", "mixture"]
-_SIMPLEST = ("vote", "lookahead", "draw", "mixture")
-
-#: Share of the demonstrated starts among all that are solved from and judged from, and how many others there are.
-_DEMONSTRATED_SHARE, _N_OTHERS = 0.8, 50
-#: Rollouts from demonstrated starts are at least so many: a single one of a policy that draws would say little.
-_N_FROM_DEMONSTRATED = 20
-#: The gap to which the grid is solved: what is left of it is less than what the grid is wrong by.
-_TOLERANCE = 2e-3
-_PLAN_TOLERANCE = 1e-3
-#: Near enough: of the distance of random play.
-_ENOUGH = 0.05
-#: Cuts without a nearer policy after which no more are made.
-_PATIENCE = 8
-#: Candidates up to this many times as far as the nearest are judged again, from so many initial states of the task.
-_FINALIST, _MOST_FINALISTS, _N_STARTS = 2.0, 5, 200
-#: As near as the nearest: up to this much further, absolutely or as a share of its distance.
-_MARGIN, _SHARE_OF_LEAST = 0.005, 0.1
 #: Fresh rollouts, how much of the discounted weight they leave out, and how many steps they have at most.
 _N_FRESH, _FRESH_TAIL, _LONGEST_FRESH = 200, 1e-3, 10_000
-#: A mixture averages out what each of its policies does wrong: it is for when none of them comes within this share of
-#: the distance of random play.
-_SINGLE_WILL_DO = 0.25
 #: An initial state is far from a demonstrated one if they differ by more than this share of the box along some axis.
 _FAR = 0.1
 #: Of initial states that are far, and of the discounted weight that was not demonstrated: more is worth a warning.
@@ -109,6 +85,7 @@ class GridApprentice(Learner):
     default_budget: ClassVar[int] = 120
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, least in (("n_points", 2), ("n_actions", 1), ("repeat", 1)):
             value = getattr(self, name)
             if value is not None and (not isinstance(value, int | np.integer) or value < least):
@@ -132,7 +109,7 @@ class GridApprentice(Learner):
             raise ValueError(f"grid cannot learn this task: {refused}")
         states = demonstrated_states(task)
         model, states_of = self._model(task, states, rng)
-        search = _Search(
+        search = Search(
             task, model, states, states_of, budget, rng, looks_ahead=model.deterministic and not self.savable
         )
         search.solve_grid()
@@ -155,7 +132,7 @@ class GridApprentice(Learner):
             "apprentice_value_on_grid": search.value_on_grid,
             "n_planner_calls": search.n_planner_calls,
             "n_candidates": len(search.candidates),
-            **_warned(task, model.grid, states, search.others),
+            **_warned(task, model.grid, states, search.starts.others),
         }
         steps = model.n_steps + search.n_steps + fresh.n_steps + of_random.n_steps
         values = GridValues(model.grid, best.values, states_of) if best.values is not None else None
@@ -236,164 +213,6 @@ class GridValues:
         return np.asarray((self.values[corners] * weights).sum(axis=1))
 
 
-@dataclass(frozen=True, eq=False)
-class _Candidate:
-    mode: Mode
-    policy: Policy
-    expected: FloatArray
-    distance: float
-    weights: FloatArray
-    values: FloatArray | None
-
-
-class _Search:
-    """Finds candidates and judges them; ``expert`` are the demonstrations' costs as they are, not on the grid."""
-
-    def __init__(
-        self,
-        task: Task,
-        model: GridModel,
-        states: FloatArray,
-        states_of: StatesOf,
-        budget: int,
-        rng: np.random.Generator,
-        *,
-        looks_ahead: bool,
-    ) -> None:
-        self._looks_ahead = looks_ahead
-        self._task, self._model, self._states, self._states_of = task, model, states, states_of
-        self._budget, self._seed = budget, int(rng.integers(2**63))
-        self.expert = task.expert_features("rescale").values
-        demonstrations = task.demonstrations
-        firsts = states[demonstrations.offsets[:-1][demonstrations.lengths > 0]]
-        firsts = np.tile(firsts, (-(-_N_FROM_DEMONSTRATED // len(firsts)), 1))
-        self.others = others = np.asarray(task.simulator.sample_initial(_N_OTHERS, rng), dtype=np.float64)
-        self.starts = np.concatenate([firsts, others])
-        self._shares = np.repeat(
-            [_DEMONSTRATED_SHARE / len(firsts), (1 - _DEMONSTRATED_SHARE) / len(others)], [len(firsts), len(others)]
-        )
-        self._elsewhere = np.asarray(task.simulator.sample_initial(_N_STARTS, rng), dtype=np.float64)
-        self._table = model.table(task.costs)
-        self._mdp: FiniteMDP = model.mdp(self.starts, self._shares)
-        self._master = bundle_master(task.costs.weights, self.expert.size)
-        self.candidates: list[_Candidate] = []
-        self.n_steps = self.n_planner_calls = 0
-        self.random_distance = self.distance(self._judge(UniformPolicy(task.simulator.action_space)))
-        self.value_on_grid = float("nan")
-
-    def solve_grid(self) -> None:
-        """Solve the finite model, and judge its policy in the simulator."""
-        task, model = self._task, self._model
-        costs = TableCosts(self._table, model.n_actions, task.costs.weights)
-        target = model.spread_costs(task.costs, self._states, task.demonstrations.actions, _step_weights(task))
-        solution = solve_cutting_plane(
-            self._mdp,
-            costs,
-            np.clip(target, -1.0, 1.0),
-            tolerance=_TOLERANCE,
-            max_planner_calls=max(1, self._budget * 5 // 6),
-        )
-        self.n_planner_calls = solution.n_planner_calls
-        self.value_on_grid = solution.apprentice_value
-        weights = solution.cost_weights if solution.cost_weights.any() else self._master.best_weights
-        for mode in ("vote", "lookahead", "draw"):
-            self._consider(mode, solution.policy, weights, solution.values)
-
-    def mend(self) -> None:
-        """While no candidate is near enough, plan on the grid for the cost that tells them most from the expert."""
-        left = self._budget - self.n_planner_calls
-        values = self.candidates[0].values
-        n_judged = len(self.candidates)
-        with tqdm(total=min(left, self._budget // 6), unit=" cuts", delay=1, disable=None, leave=False) as bar:
-            for _ in range(min(left, self._budget // 6)):
-                distances = [candidate.distance for candidate in self.candidates]
-                near = min(distances)
-                weights = self._master.next_weights()
-                if near <= _ENOUGH * self.random_distance or self._master.gap < _TOLERANCE:
-                    break
-                if len(distances) - max(n_judged, distances.index(near) + 1) >= _PATIENCE:
-                    break
-                if not np.isfinite(weights).all():
-                    break
-                cost = self._table @ weights
-                plan = self._mdp.plan(cost, _PLAN_TOLERANCE * max(float(np.ptp(cost)), 1e-9), values)
-                values = plan.values
-                self.n_planner_calls += 1
-                table = one_hot(plan.actions, self._model.n_actions)
-                self._consider("lookahead" if self._looks_ahead else "vote", table, weights, values)
-                bar.update()
-                bar.set_postfix(distance=f"{near:.3f}")
-        self._mix()
-
-    def _consider(self, mode: Mode, table: FloatArray, weights: FloatArray, values: FloatArray) -> None:
-        if mode == "lookahead" and not self._looks_ahead:
-            return
-        policy = self._policy(mode, table, weights, values)
-        expected = self._judge(policy)
-        self._master.add(weights, expected - self.expert)
-        self.candidates.append(_Candidate(mode, policy, expected, self.distance(expected), weights, values))
-
-    def _policy(self, mode: Mode, table: FloatArray, weights: FloatArray, values: FloatArray) -> Policy:
-        model = self._model
-        if mode == "lookahead":
-            return LookaheadPolicy(model, self._table @ weights, values, self._states_of)
-        grid, seen = model.grid, model.simulator.observation_space
-        return GridPolicy(grid, model.actions, table[: grid.n_points], self._states_of, seen, vote=mode == "vote")
-
-    def _mix(self) -> None:
-        """Add the mixture that is nearest; its expected costs are the mean of those of its parts."""
-        mixed = np.flatnonzero(self._master.mixture > 0)
-        near = min(candidate.distance for candidate in self.candidates)
-        if mixed.size < 2 or near <= _SINGLE_WILL_DO * self.random_distance:
-            return
-        parts, shares = [self.candidates[k] for k in mixed], self._master.mixture[mixed]
-        expected = shares / shares.sum() @ np.array([part.expected for part in parts])
-        policy = MixturePolicy([part.policy for part in parts], shares / shares.sum())
-        weights = self._master.best_weights
-        self.candidates.append(_Candidate("mixture", policy, expected, self.distance(expected), weights, None))
-
-    def best(self) -> _Candidate:
-        """Return the simplest of those that are about as near as the nearest."""
-        ordered = sorted(self.candidates, key=lambda each: each.distance)
-        far = ordered[0].distance + max(_MARGIN, (_FINALIST - 1) * abs(ordered[0].distance))
-        finalists = [self._judged_again(each) for each in ordered[:_MOST_FINALISTS] if each.distance <= far]
-        least = min(each.distance for each in finalists)
-        near = [each for each in finalists if each.distance <= least + max(_MARGIN, _SHARE_OF_LEAST * abs(least))]
-        return min(near, key=lambda each: (_SIMPLEST.index(each.mode), each.distance))
-
-    def _judged_again(self, candidate: _Candidate) -> _Candidate:
-        """Give a policy that is near from the demonstrated starts but lost elsewhere the distance it deserves."""
-        elsewhere = self._expected(candidate.policy, self._elsewhere, np.full(_N_STARTS, 1 / _N_STARTS))
-        return replace(candidate, distance=(candidate.distance + self.distance(elsewhere)) / 2)
-
-    def _judge(self, policy: Policy) -> FloatArray:
-        return self._expected(policy, self.starts, self._shares)
-
-    def _expected(self, policy: Policy, starts: FloatArray, shares: FloatArray) -> FloatArray:
-        """Return the expected costs of rollouts from the starts, the same random numbers for all policies."""
-        task = self._task
-        demonstrations = task.demonstrations
-        horizon = int(demonstrations.lengths.max())
-        if demonstrations.terminated.any():  # one who needs longer than the expert shall be seen to
-            horizon = max(horizon, min(2 * horizon, task.time_limit or 2 * horizon))
-        estimate = sampled_costs(
-            policy,
-            task.simulator,
-            task.costs,
-            task.criterion,
-            n_rollouts=len(starts),
-            horizon=horizon,
-            rng=np.random.default_rng(self._seed),
-            initial_states=starts,
-        )
-        self.n_steps += estimate.n_steps
-        return np.asarray(shares @ rescaled(estimate))
-
-    def distance(self, expected: FloatArray) -> float:
-        """Return how far expected costs are from the demonstrations', in the worst cost of the class."""
-        return float(self._task.costs.weights.support(expected - self.expert))
-
-
 def _fresh(task: Task, policy: Policy, rng: np.random.Generator) -> CostEstimate:
     longest = max(_LONGEST_FRESH, int(task.demonstrations.lengths.max()))
     return sampled_costs(
@@ -407,11 +226,6 @@ def _fresh(task: Task, policy: Policy, rng: np.random.Generator) -> CostEstimate
     )
 
 
-def rescaled(estimate: CostEstimate) -> FloatArray:
-    """Return (n, n_c) costs of rollouts, with what comes after a cut taken to be like what came before."""
-    return np.asarray(estimate.trajectory_values / (1 - estimate.unseen_mass)[:, None])
-
-
 def states_problem(task: Task) -> str:
     """Return why the states of demonstrations cannot be told, empty if they can."""
     if not hasattr(task.simulator, "states_of"):
@@ -422,28 +236,6 @@ def states_problem(task: Task) -> str:
 def grid_task_problem(task: Task) -> str:
     """Return why no grid can be laid over a task with a simulator, empty if one can."""
     return states_problem(task) or grid_problem(task.simulator)
-
-
-def demonstrated_states(task: Task) -> FloatArray:
-    """Return the (n, d) states that the demonstrations acted on."""
-    seen = task.demonstrations.acted_on
-    states = np.asarray(task.simulator.states_of(seen), dtype=np.float64)  # type: ignore[attr-defined]
-    wrong = ~np.isfinite(states).all(axis=1)
-    if wrong.any():
-        raise ValueError(f"demonstrations must be of finite states, got {states[wrong][0]}")
-    if not len(states):
-        raise ValueError("demonstrations must hold at least one step")
-    return states
-
-
-def _step_weights(task: Task) -> FloatArray:
-    """Return the weight of each demonstrated step in the mean over trajectories, what was cut off made up for."""
-    demonstrations = task.demonstrations
-    weights = []
-    for length, terminated in zip(demonstrations.lengths, demonstrations.terminated, strict=True):
-        own = task.criterion.weights(int(length))
-        weights.append(own if terminated else own / own.sum())
-    return np.concatenate(weights) / len(demonstrations)
 
 
 def _warned(task: Task, grid: Grid, states: FloatArray, others: FloatArray) -> dict[str, float]:

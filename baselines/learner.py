@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
@@ -12,14 +13,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from lfd_gym.arguments import checked
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.costs.costs import Costs
 from lfd_gym.costs.recovered import RecoveredCost
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Access, Task
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, finite_array
 
 #: Into so many equal parts checkpoints divide a budget.
 _N_PARTS = 10
@@ -88,6 +89,9 @@ class LearningResult:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "policy", as_policy(self.policy))
+        if self.cost_weights is not None:
+            object.__setattr__(self, "cost_weights", finite_array("cost_weights", self.cost_weights, (None,)))
+        check_fields(self)
 
     def __repr__(self) -> str:
         return f"LearningResult({self.learner}: {self.policy}, {self.resources})"
@@ -118,6 +122,17 @@ class Learner(ABC):
     discounted: ClassVar[bool] = False
     budget_unit: ClassVar[str] = ""
     default_budget: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        """Refuse settings of another kind than their annotations say, and NaN; subclasses with more to say go on."""
+        learner: Any = self  # a class of somebody else's need not be a dataclass
+        if not dataclasses.is_dataclass(learner):
+            return
+        check_fields(learner)
+        for setting in dataclasses.fields(learner):
+            value = getattr(learner, setting.name)
+            if isinstance(value, float) and math.isnan(value):
+                raise ValueError(f"{setting.name} must be a number, got nan")
 
     @property
     def name(self) -> str:

@@ -49,6 +49,7 @@ class SaddlePointLearner(Learner):
     discounted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if (self.occupancy_features is None) != (self.value_features is None):
             raise ValueError("give both occupancy_features and value_features, or neither")
 

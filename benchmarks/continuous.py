@@ -50,7 +50,7 @@ from numpy.typing import NDArray
 
 import lfd_gym as lfd
 from lfd_gym.baselines import make_learner
-from lfd_gym.baselines.grid import demonstrated_states
+from lfd_gym.baselines.grid_starts import demonstrated_states
 from lfd_gym.policies.tables import UniformPolicy
 
 Learner = Literal["grid", "bc", "gail", "replanned", "relearned", "expert"]

@@ -105,8 +105,8 @@ class ClassicControlModel(SimulatorModel):
 
     def _batch(self, states: ArrayLike) -> FloatArray:
         """Return what `batch_of` returns; most batches need none of its many passes through the memory."""
-        array = np.asarray(states)
-        if array.dtype == np.float64 and array.shape[1:] == self.state_space.shape:
+        array = states
+        if isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape[1:] == self.state_space.shape:
             batch = array.copy(order="C")
             if nan_rows_are_whole(batch):
                 return batch

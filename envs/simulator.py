@@ -171,7 +171,10 @@ def batch_of(name: str, values: ArrayLike, space: gym.Space[Any], nan_rows: bool
 
     With ``nan_rows``, rows that are NaN throughout pass as well.
     """
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise ValueError(f"{name} must be a batch of elements of {space}, got {values!r:.80}") from None
     shape = _shape(space)
     if array.size == 0 and 0 not in shape:
         return np.empty((0, *shape), dtype=space.dtype)

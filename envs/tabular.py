@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -80,7 +81,7 @@ class FiniteEnv(gym.Env[Any, Any], ABC):
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
         """Start an episode in a state drawn from ``initial_distribution``, or in ``options["state"]``."""
-        super().reset(seed=seed)
+        super().reset(seed=checked_seed(seed))
         start = start_option(options)
         if start is None:
             self._state = self._draw_initial()
@@ -184,10 +185,19 @@ def invert_cumulative(cumulative: FloatArray, uniform: float) -> int:
 
 def start_option(options: dict[str, Any] | None) -> Any:
     """Return ``options["state"]`` or None, and refuse options that would otherwise be ignored in silence."""
+    if options is not None and not isinstance(options, Mapping):
+        raise TypeError(f"options must be a mapping or None, got {options!r:.80}")
     unknown = set(options or {}) - {"state"}
     if unknown:
         raise ValueError(f'options may hold "state" only, got {sorted(map(str, unknown))}')
     return (options or {}).get("state")
+
+
+def checked_seed(seed: Any) -> int | None:
+    """Return the seed as Gymnasium takes it, or refuse it by its name."""
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0):
+        raise ValueError(f"seed must be a whole number of at least 0 or None, got {seed!r:.80}")
+    return None if seed is None else int(seed)
 
 
 def index_below(name: str, value: Any, size: int) -> int:

@@ -20,9 +20,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
 from lfd_gym.arguments import checked
-from lfd_gym.envs.tabular import FiniteEnv, integer_at_least, start_option
+from lfd_gym.envs.tabular import FiniteEnv, checked_seed, integer_at_least, start_option
 from lfd_gym.model.generative_model import TabularModel, draw_alias
-from lfd_gym.validation import FloatArray, IntArray
+from lfd_gym.validation import FloatArray, IntArray, numbers
 
 #: A vector environment is an environment in Gymnasium 0.29, and no longer from 1.0 on.
 RESETS_IN_SAME_STEP = issubclass(gym.vector.VectorEnv, gym.Env)
@@ -93,6 +93,7 @@ class FiniteVectorEnv(gym.vector.VectorEnv):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[IntArray, dict[str, Any]]:
         """Start all episodes anew, in drawn states or in ``options["state"]``: one state, or one for each copy."""
+        seed = checked_seed(seed)
         if seed is not None:
             self._np_random, self._np_random_seed = seeding.np_random(seed)
         start = start_option(options)
@@ -111,7 +112,7 @@ class FiniteVectorEnv(gym.vector.VectorEnv):
     ) -> tuple[IntArray, FloatArray, BoolArray, BoolArray, dict[str, Any]]:
         """Play one action in each copy."""
         states = self.states
-        played = np.asarray(actions)
+        played = numbers("actions", actions)
         if played.shape != (self.num_envs,) or played.dtype.kind not in "iu":
             raise ValueError(f"actions must be {self.num_envs} integers, got shape {played.shape} of {played.dtype}")
         try:

@@ -59,7 +59,9 @@ def _compile(function: _F, **options: Any) -> _F:
 
 def _with_source_stamps(kernel: Any) -> Any:
     """Note on ``kernel`` the state of its own file and, in turn, of the files of the kernels it calls."""
-    function = kernel.py_func
+    function = getattr(kernel, "py_func", None)
+    if function is None:  # NUMBA_DISABLE_JIT: it is the function itself, for debuggers and for coverage
+        return kernel
     file = os.stat(function.__code__.co_filename)
     stamps = {(function.__code__.co_filename, file.st_mtime_ns, file.st_size)}
     for name in function.__code__.co_names:

@@ -8,6 +8,7 @@ NumPy's come in as Python's, which never wrap around (−x of an unsigned x woul
 
 from __future__ import annotations
 
+import inspect
 import os
 import sys
 import types
@@ -81,13 +82,14 @@ def _taken(name: str, value: Any, rules: Mapping[str, Rule]) -> Any:
 
 @cache
 def _rules(owner: Any) -> dict[str, Rule]:
-    """Return the rules of the parameters of a function, or of the fields of a class."""
-    space = {**vars(sys.modules[owner.__module__]), "ArrayLike": _AnyArray}
+    """Return the rules of the parameters of a function, or of the fields of a class, inherited ones too."""
     found = {}
-    for name, annotation in owner.__annotations__.items():
-        rule = _rule(_resolved(annotation, space), space) if name != "return" else None
-        if rule is not None:
-            found[name] = rule
+    for part in reversed(owner.__mro__) if isinstance(owner, type) else (owner,):
+        space = {**vars(sys.modules[part.__module__]), "ArrayLike": _AnyArray}
+        for name, annotation in inspect.get_annotations(part).items():
+            rule = _rule(_resolved(annotation, space), space) if name != "return" else None
+            if rule is not None:
+                found[name] = rule
     return found
 
 
@@ -113,6 +115,8 @@ def _rule(kind: Any, space: dict[str, Any]) -> Rule | None:
         return _literal(parts)
     if origin is np.ndarray:
         return _integers if "int64" in repr(parts) else _array
+    if origin is tuple and parts and parts[-1] is not ...:
+        return _row([_rule(part, space) for part in parts])
     if origin in (Sequence, list, tuple, Iterable):
         return _sequence(origin, [_rule(part, space) for part in parts if part is not ...])
     if origin is Mapping or origin is dict:
@@ -196,6 +200,21 @@ def _sequence(origin: Any, parts: Sequence[Rule | None]) -> Rule:
         shown = value if isinstance(value, (list, tuple)) else value[:1]  # the others are of the same kind
         wanted = next((words for words in map(items, shown) if words), "")
         return f"a sequence, each of which is {wanted}" if wanted else ""
+
+    return rule
+
+
+def _row(parts: Sequence[Rule | None]) -> Rule:
+    """Fit a sequence of so many items, each of its own kind."""
+    any_number = _sequence(Sequence, [])
+
+    def rule(value: Any) -> str:
+        if any_number(value) or len(value) != len(parts):
+            return f"a sequence of {len(parts)}"
+        wanted = [
+            f"item {i} {one(item)}" for i, (one, item) in enumerate(zip(parts, value, strict=True)) if one and one(item)
+        ]
+        return f"a sequence of {len(parts)}, {wanted[0]}" if wanted else ""
 
     return rule
 

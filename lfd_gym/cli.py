@@ -94,8 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             with warnings.catch_warnings():
                 warnings.showwarning = cast(Any, _show_warning)
-                # What imitation does to torch's numbers is nothing that users could change.
+                # What imitation does to numbers is nothing that users could change.
                 warnings.filterwarnings("ignore", "Converting a tensor with requires_grad=True to a scalar")
+                warnings.filterwarnings("ignore", "tried to wrap .* as an observation")
                 return _main(arguments)
         finally:
             sys.stdout.flush()
@@ -112,14 +113,14 @@ def _main(arguments: Sequence[str] | None) -> int:
     if words == ["--version"]:
         print(f"lfd-gym {lfd_gym.__version__}")
         return 0
-    command: Command = tyro.cli(
-        cast(Any, AnyCommand),
-        prog="lfd-gym",
-        description="Learning from demonstrations with guarantees.\n\nOne line for each command:\n\n"
-        + "\n".join(f"$ {line}" for line in EXAMPLES),
-        args=words,
-    )
     try:
+        command: Command = tyro.cli(
+            cast(Any, AnyCommand),
+            prog="lfd-gym",
+            description="Learning from demonstrations with guarantees.\n\nOne line for each command:\n\n"
+            + "\n".join(f"$ {line}" for line in EXAMPLES),
+            args=words,
+        )
         command.run()
     except BrokenPipeError:
         raise

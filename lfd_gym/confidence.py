@@ -24,6 +24,7 @@ import math
 import numpy as np
 
 from lfd_gym._jit import jit
+from lfd_gym.arguments import checked
 from lfd_gym.validation import FloatArray, check_delta
 
 #: h, the share of Hoeffding's bet.
@@ -32,8 +33,11 @@ _N_BETS, _RATIO = 10, 1.5
 #: No bet risks more than this share of the capital.
 _MOST = 0.995
 _BISECTIONS = 30
+#: More rows than this nobody plans.
+_MOST_ROWS = 2**62
 
 
+@checked
 def lower_bound(samples: FloatArray, delta: float, *, planned: int | None = None, copies: float = 1.0) -> FloatArray:
     """Return (k,) lower confidence bounds of the means of the columns of (n, k) samples in [0, 1].
 
@@ -55,21 +59,26 @@ def lower_bound(samples: FloatArray, delta: float, *, planned: int | None = None
     array([0.97])
     """
     check_delta(delta)
-    if samples.ndim != 2 or len(samples) == 0:
-        raise ValueError(f"samples must have shape (n, k) with n at least 1, got {samples.shape}")
+    if np.ndim(samples) != 2 or np.size(samples) == 0:
+        raise ValueError(f"samples must have shape (n, k) with k and n at least 1, got {np.shape(samples)}")
+    samples = np.asarray(samples, dtype=np.float64)
+    copies = float(copies)
+    if not 0 < copies < math.inf:
+        raise ValueError(f"copies must be positive and finite, got {copies}")
     if not (samples.min() >= 0 and samples.max() <= 1):
         raise ValueError(f"samples must lie in [0, 1], got {samples.min()} to {samples.max()}")
+    if planned is not None and not 1 <= planned <= _MOST_ROWS:
+        raise ValueError(f"planned must be at least 1 and at most {_MOST_ROWS}, got {planned}")
     n = copies * (len(samples) if planned is None else planned)
-    if planned is not None and planned < 1:
-        raise ValueError(f"planned must be at least 1, got {planned}")
     smallest = math.sqrt(8 * math.log(1 / (_HOEFFDING * delta)) / n)
     bets = smallest * np.power(_RATIO, np.arange(_N_BETS, dtype=np.float64))
     return np.array([_lower(np.ascontiguousarray(column), delta, bets, copies) for column in samples.T])
 
 
+@checked
 def upper_bound(samples: FloatArray, delta: float, *, planned: int | None = None, copies: float = 1.0) -> FloatArray:
     """Return (k,) upper confidence bounds, see `lower_bound`."""
-    return 1 - lower_bound(1 - samples, delta, planned=planned, copies=copies)
+    return 1 - lower_bound(1 - np.asarray(samples, dtype=np.float64), delta, planned=planned, copies=copies)
 
 
 @jit

@@ -120,6 +120,29 @@ def replacing_folder(target: str | Path, overwrite: bool = False) -> Iterator[Pa
         shutil.rmtree(holder, ignore_errors=True)
 
 
+def check_own_folder(folder: str | Path, pattern: str, whose: str) -> None:
+    """Refuse to replace a folder, if there is one, that holds anything but files whose paths fit ``pattern``.
+
+    Parameters
+    ----------
+    folder
+        What would be replaced.
+    pattern
+        Of the paths of its files, from the folder on, with slashes.
+    whose
+        For the message, for example ``"dataset of imitation"``.
+    """
+    path = Path(folder)
+    if not path.is_symlink() and not path.exists():
+        return
+    if path.is_symlink() or not path.is_dir():
+        raise FileExistsError(f"{path} is not the folder of a {whose}, and is not replaced")
+    for file in sorted(path.rglob("*")):
+        name = file.relative_to(path).as_posix()
+        if file.is_symlink() or (not file.is_dir() and not re.fullmatch(pattern, name)):
+            raise FileExistsError(f"{path} holds {name}, which is no part of a {whose}, and is not replaced")
+
+
 def check_writable(target: str | Path) -> None:
     """Refuse a place where nothing can be written beside ``target``, by trying."""
     path = Path(target)
@@ -171,6 +194,17 @@ def read_arrays(
         found = description.get("format") if isinstance(description, dict) else None
         raise FileContentError(f"{path} is not {what}: its format is {found!r}, not {kind!r}")
     return description, arrays
+
+
+def read_array(path: str | Path, problem: str) -> NDArray[Any]:
+    """Return the array of an ``.npy`` file, which is not pickled; ``problem`` begins what is said of a bad one."""
+    if not os.path.isfile(path):
+        raise FileNotFoundError(f"there is no file {path}")
+    with refusing(path, problem):
+        found = np.load(path, mmap_mode="r", allow_pickle=False)  # a map is no longer than the file, whatever it says
+        if not isinstance(found, np.ndarray):
+            raise TypeError("it is an archive")
+        return np.array(found)
 
 
 def read_members(path: str | Path, problem: str, max_bytes: int | None = None) -> dict[str, NDArray[Any]]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -35,7 +35,7 @@ from lfd_gym.costs.costs import (
 from lfd_gym.costs.fourier import FourierCosts
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.environments import is_environment, single_spaces, time_limit
+from lfd_gym.demonstrations.environments import cut_by_limits_alone, is_environment, single_spaces, time_limit
 from lfd_gym.demonstrations.estimation import (
     CostEstimate,
     Returns,
@@ -426,7 +426,9 @@ class Task:
             source = self.demonstrations
         if self.costs is None:
             raise ValueError("costs must be given: the environment has none of its own")
-        return feature_expectations(source, self.costs, self.discount, horizon=self.horizon, truncation=truncation)
+        settings: dict[str, Any] = {"horizon": self.horizon, "truncation": truncation}
+        found = feature_expectations(source, self.costs, self.discount, **settings)
+        return replace(found, cut_elsewhere=is_environment(self.env) and not cut_by_limits_alone(self.env))
 
     @checked
     def expected_costs(
@@ -493,8 +495,8 @@ class Task:
         if costs is None:
             raise ValueError("costs must be given: the environment has none of its own")
         if self.dynamics is not None:
-            values = self._exact_costs(policy, costs.table, deterministic)
-            return CostEstimate.exactly(values, self.criterion, _OCCUPANCY_ERROR), None
+            values, error = self._exact_costs(policy, costs.table, deterministic)
+            return CostEstimate.exactly(values, self.criterion, error), None
         self.needs("episodes", "estimating expected costs")
         if rng is None:
             raise ValueError("rng must be given: the expected costs are estimated by rollouts")
@@ -527,12 +529,19 @@ class Task:
             return _MOST
         return int(np.clip(_STEPS // max(self.criterion.steps(_TAIL), self.time_limit or 1), _FEWEST, _MOST))
 
-    def _exact_costs(self, policy: PolicyLike, costs: FloatArray, deterministic: bool) -> FloatArray:
+    def _exact_costs(self, policy: PolicyLike, costs: FloatArray, deterministic: bool) -> tuple[FloatArray, float]:
+        """Return the expected costs, and how far they can be off: by what the occupancy leaves open, in the 1-norm."""
         if isinstance(policy, MixturePolicy):
-            parts = [self._exact_costs(part, costs, deterministic) for part in policy.policies]
-            return np.asarray(policy.weights @ np.array(parts))
+            parts, errors = zip(
+                *(self._exact_costs(part, costs, deterministic) for part in policy.policies), strict=True
+            )
+            return np.asarray(policy.weights @ np.array(parts)), max(errors)
         table = policy_table(policy, self.dynamics, deterministic=deterministic)  # type: ignore[arg-type]
-        return np.asarray(costs.T @ self.occupancy(table).ravel())
+        occupancy, error = self.occupancy(table), _OCCUPANCY_ERROR
+        if self.horizon is None:  # floating point may not allow so little; what is violated of the flow bounds it too
+            violated = self.model.bellman_flow(occupancy) - self.model.initial_distribution
+            error = max(error, float(np.abs(violated).sum()))
+        return np.asarray(costs.T @ occupancy.ravel()), error
 
     def occupancy(self, table: FloatArray) -> FloatArray:
         """Return how often an (S, A) policy takes each pair, (S, A), weighted by the criterion; needs the model."""

@@ -67,11 +67,20 @@ def _floats(name: str, values: ArrayLike) -> FloatArray:
         raise kind(f"{name} must be an array of numbers, got {values!r:.80}") from error
 
 
-def batch_of_numbers(name: str, values: ArrayLike, size: int | None = None) -> NDArray[Any]:
-    """Return ``values`` as an array of numbers with one row for each of ``size``; they may be NaN."""
-    array = np.asarray(values)
+def numbers(name: str, values: Any) -> NDArray[Any]:
+    """Return ``values`` as an array of numbers, of whatever kind and shape; they may be NaN."""
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise ValueError(f"{name} must be an array of numbers, got {values!r:.80}") from None
     if array.dtype.kind not in "biuf":
         raise ValueError(f"{name} must be an array of numbers, got dtype {array.dtype}")
+    return array
+
+
+def batch_of_numbers(name: str, values: ArrayLike, size: int | None = None) -> NDArray[Any]:
+    """Return ``values`` as an array of numbers with one row for each of ``size``; they may be NaN."""
+    array = numbers(name, values)
     if array.ndim == 0 or size not in (None, len(array)):
         raise ValueError(f"{name} must be a batch of {'any size' if size is None else size}, got shape {array.shape}")
     return array
@@ -144,7 +153,10 @@ def check_type(name: str, value: Any, kinds: type | tuple[type, ...], what: str 
 
 def indices_below(name: str, values: ArrayLike, size: int) -> IntArray:
     """Return ``values`` as integers in [0, size), of whatever kind they are given, or say what is wrong with them."""
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        raise ValueError(f"{name} must be integers, got {values!r:.80}") from None
     if array.size == 0:  # an empty list is an array of floats
         return array.astype(np.int64)
     if array.dtype.kind not in "iu":

@@ -5,16 +5,19 @@
 Each module is followed by the tests that should notice, with commas between them. A mutant changes one operator,
 comparison, constant, or one of min and max, in a copy of the package that nothing else sees; the tests that are given
 run until the first failure or the time limit. Those that no test noticed are printed with their line: each is either a
-change of nothing, or asks for a test.
+change of nothing, or asks for a test. Mutants have numbers, that of their place in the module: ``--only 7 12`` makes
+these again.
 """
 
 import ast
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +32,8 @@ OPERATORS = {
 }  # fmt: skip
 NAMES = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "upper": "lower", "lower": "upper"}
 NAMES |= {"lower_bound": "upper_bound", "upper_bound": "lower_bound", "any": "all", "all": "any"}
+#: How much longer than without a change the tests may take.
+_LONGER = 3
 
 
 @dataclass(frozen=True)
@@ -41,6 +46,10 @@ class Mutate:
     """How many mutants of each module."""
     seed: int = 0
     """Which ones."""
+    only: tuple[int, ...] = ()
+    """The numbers of those to make, in place of so many random ones."""
+    without: str = "cover or met_about or as_often or hold_together or keeps_its_level"
+    """Which tests are left out, as pytest's -k takes it: simulations, which take long and notice little."""
     seconds: float = 120.0
     """What a run of the tests takes at most; one that takes longer has noticed."""
 
@@ -97,48 +106,70 @@ def copied(folder: Path) -> None:
         (folder / name).symlink_to(ROOT / name)
 
 
-def noticed(folder: Path, tests: list[str], seconds: float) -> bool:
-    """Run the tests against the copy of the package."""
+def noticed(folder: Path, tests: list[str], without: str, seconds: float) -> bool:
+    """Run the tests against the copy of the package, the same examples every time."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "-m", "not slow", *tests]
-    kernels = folder / "kernels"
-    environment = os.environ | {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(kernels)}
+    command += ["-k", f"not ({without})"] if without else []
+    own = {"PYTHONPATH": str(folder), "OMP_NUM_THREADS": "1", "NUMBA_CACHE_DIR": str(folder / "kernels"), "CI": "1"}
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    run = subprocess.Popen(command, cwd=folder, env=os.environ | own, start_new_session=True, **quiet)  # type: ignore[call-overload]
     try:
-        run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, timeout=seconds, check=False)
+        return bool(run.wait(seconds) != 0)
     except subprocess.TimeoutExpired:
         return True
-    return run.returncode != 0
+    finally:  # with what it has started
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGKILL)
+            run.wait()
 
 
-def survivors(entry: str, asked: Mutate) -> int:
-    """Mutate one module; return how many of its mutants no test noticed."""
+def write(target: Path, text: str) -> None:
+    """Put ``text`` there with a time that no other text had: by second and size caches tell what has changed."""
+    latest = int(target.stat().st_mtime)
+    target.write_text(text, encoding="utf-8")
+    os.utime(target, (latest + 1, latest + 1))
+
+
+def survivors(folder: Path, entry: str, asked: Mutate) -> tuple[int, int]:
+    """Mutate one module; return how many mutants there were, and how many of these no test noticed."""
     module, _, listed = entry.partition(":")
     tests, text = listed.split(","), (ROOT / module).read_text(encoding="utf-8")
+    target = folder / module
+    if folder not in target.resolve().parents:
+        raise SystemExit(f"{module}: only what is copied can be changed, name it by its place in lfd_gym/")
+    n_places, missed = len(places(ast.parse(text))), 0
+    write(target, ast.unparse(ast.parse(text)))
+    began = time.monotonic()
+    if noticed(folder, tests, asked.without, 10 * asked.seconds):
+        raise SystemExit(f"{module}: its tests fail as it is")
+    limit = min(asked.seconds, _LONGER * (time.monotonic() - began))
     rng = random.Random(f"{asked.seed} {module}")
-    n_places = len(places(ast.parse(text)))
-    missed = 0
-    with tempfile.TemporaryDirectory(prefix="lfd-gym-mutants-") as name:
-        folder = Path(name)
-        copied(folder)
-        (folder / module).write_text(ast.unparse(ast.parse(text)), encoding="utf-8")
-        if noticed(folder, tests, 10 * asked.seconds):
-            raise SystemExit(f"{module}: its tests fail as it is")
-        for number in rng.sample(range(n_places), min(asked.count, n_places)):
-            tree = ast.parse(text)
-            node = places(tree)[number]
-            before = ast.unparse(node)
-            mutate(node, rng)
-            (folder / module).write_text(ast.unparse(tree), encoding="utf-8")
-            seen = noticed(folder, tests, asked.seconds)
-            missed += not seen
-            where = f"{module}:{getattr(node, 'lineno', 0)}"
-            print(f"{'noticed' if seen else 'MISSED '}  {where}: {before}  →  {ast.unparse(node)}", flush=True)
-    return missed
+    numbers = asked.only or rng.sample(range(n_places), min(asked.count, n_places))
+    for number in numbers:
+        tree = ast.parse(text)
+        node = places(tree)[number]
+        before = ast.unparse(node)
+        mutate(node, random.Random(f"{asked.seed} {module} {number}"))
+        write(target, ast.unparse(tree))
+        seen = noticed(folder, tests, asked.without, limit)
+        missed += not seen
+        where = f"{module}:{getattr(node, 'lineno', 0)}"
+        print(f"{'noticed' if seen else 'MISSED '} {number:4} {where}: {before}  →  {ast.unparse(node)}", flush=True)
+    write(target, text)
+    print(f"{module}: {len(numbers) - missed} of {len(numbers)} noticed", flush=True)
+    return len(numbers), missed
 
 
 def main() -> int:
     """Print every mutant, and whether it was noticed; return 1 if there are any that were not."""
     asked = tyro.cli(Mutate)
-    return int(sum(survivors(entry, asked) for entry in asked.modules) > 0)
+    with tempfile.TemporaryDirectory(prefix="lfd-gym-mutants-") as name:
+        folder = Path(name).resolve()
+        copied(folder)
+        counts = [survivors(folder, entry, asked) for entry in asked.modules]
+    total, missed = (sum(part) for part in zip(*counts, strict=True))
+    print(f"{total - missed} of {total} mutants noticed")
+    return int(missed > 0)
 
 
 if __name__ == "__main__":

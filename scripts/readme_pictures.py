@@ -1,17 +1,19 @@
 """Make the pictures of the README and of the site's first page again: `make pictures`.
 
-Without arguments: continuous control from one demonstration, and the gridworld. With ``--figures`` also those that
-`lfd-gym reproduce` makes, which takes minutes. The expert of the first is a network kept in `benchmarks/experts`;
-reading it needs the ``sb3`` extra.
+Without arguments: continuous control from one demonstration, the gridworld, and the models of the pages on
+environments. With ``--figures`` also those that `lfd-gym reproduce` makes, which takes minutes. The expert of the first
+is a network kept in `benchmarks/experts`; reading it needs the ``sb3`` extra.
 """
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -96,6 +98,40 @@ def gridworld() -> None:
     imsave(IMAGES / "gridworld.png", picture)
 
 
+def graph(page: str) -> None:
+    """Draw the environment of a page's example, which has no geometry, as a graph: its states on a circle."""
+    (example,) = re.findall(
+        r"```python\n(.*?)```", (ROOT / "docs" / "environments" / f"{page}.md").read_text(), re.DOTALL
+    )
+    names: dict[str, Any] = {}
+    exec(example, names)
+    mdp = lfd.FiniteMDP.from_env(names["env"], discount=0.9)
+    cost = names["env"].unwrapped.cost_features[:, 0]
+    expert = mdp.optimal_policy(cost)
+    visits = mdp.occupancy(expert).sum(axis=1)
+    moves = (np.asarray(mdp.transitions.todense()).reshape(mdp.n_states, mdp.n_actions, -1) * expert[..., None]).sum(1)
+    paid = (cost.reshape(mdp.n_states, -1) * expert).sum(axis=1)
+    angles = np.pi / 2 - 2 * np.pi * np.arange(mdp.n_states) / mdp.n_states
+    places = np.column_stack([np.cos(angles), np.sin(angles)])
+
+    figure = Figure(figsize=(6.4, 5.4), layout="constrained")
+    axes = figure.subplots()
+    sizes = 250 + 2500 * visits
+    for state, following in zip(*np.nonzero(moves), strict=True):
+        if state != following:
+            look = {"arrowstyle": "-|>", "connectionstyle": "arc3,rad=0.15", "color": "0.45"}
+            look |= {"shrinkA": sizes[state] ** 0.5 / 2, "shrinkB": sizes[following] ** 0.5 / 2}
+            look |= {"linewidth": 0.3 + 3 * moves[state, following], "alpha": 0.2 + 0.7 * moves[state, following]}
+            axes.annotate("", places[following], places[state], arrowprops=look)
+    drawn = axes.scatter(*places.T, s=sizes, c=paid, cmap="coolwarm", edgecolors="0.3", zorder=3)
+    for state, place in enumerate(places):
+        axes.text(*place, str(state), ha="center", va="center", fontsize=8, zorder=4)
+    axes.set_axis_off()
+    axes.set(aspect="equal", xlim=(-1.25, 1.25), ylim=(-1.25, 1.25))
+    figure.colorbar(drawn, ax=axes, label="cost of the expert's action", shrink=0.7)
+    figure.savefig(IMAGES / f"{page}.png", dpi=100)
+
+
 def reproduced() -> None:
     """Make the figures of the paper and of its statements."""
     for name, (made, arguments) in REPRODUCED.items():
@@ -108,5 +144,7 @@ def reproduced() -> None:
 if __name__ == "__main__":
     continuous_control()
     gridworld()
+    graph("garnet")
+    graph("tabular")
     if "--figures" in sys.argv[1:]:
         reproduced()

@@ -18,13 +18,18 @@ from lfd_gym.model.criterion import Criterion
 
 
 def estimate_of(problem, radius):
-    """The problem's ρ̂ as an estimate with a radius of one's own: a number, (n_c,), or a function of δ."""
+    """The problem's ρ̂ as an estimate with a radius of one's own: a number, (n_c,), or a function of δ.
 
-    def asked(delta):
-        return np.broadcast_to(radius(delta) if callable(radius) else radius, problem.expert_features.shape)
+    Half of δ is for each side.
+    """
+    rho = problem.expert_features
 
-    estimate = CostEstimate.exactly(problem.expert_features, Criterion(problem.discount))
-    object.__setattr__(estimate, "radius", asked)
+    def side(sign):
+        return lambda delta: rho + sign * np.broadcast_to(radius(2 * delta) if callable(radius) else radius, rho.shape)
+
+    estimate = CostEstimate.exactly(rho, Criterion(problem.discount))
+    object.__setattr__(estimate, "lower", side(-1))
+    object.__setattr__(estimate, "upper", side(1))
     return estimate
 
 

@@ -40,14 +40,15 @@ def test_both_sides_cover(kind, n):
     assert not too_many((upper_bound(samples, DELTA) < mean).sum())
 
 
+@pytest.mark.parametrize("repeats", [300, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("kind", [0.5, 0.1, "beta"])
-def test_the_lower_bound_covers_while_one_looks_on(kind):
+def test_the_lower_bound_covers_while_one_looks_on(kind, repeats):
     """With the number of observations planned, whoever stops at the best moment is right as often."""
-    samples, mean = draws(kind, np.random.default_rng(7), (120, 300))
-    missed = np.zeros(300, dtype=bool)
+    samples, mean = draws(kind, np.random.default_rng(7), (120, repeats))
+    missed = np.zeros(repeats, dtype=bool)
     for n in range(1, 121, 3):
         missed |= lower_bound(samples[:n], DELTA, planned=60) > mean
-    assert stats.binom.sf(missed.sum() - 1, 300, DELTA) >= 1e-3
+    assert stats.binom.sf(missed.sum() - 1, repeats, DELTA) >= 1e-3
 
 
 def test_the_wrong_side_does_not_cover():

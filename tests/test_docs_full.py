@@ -70,3 +70,26 @@ def test_pages_have_examples_and_commands():
     text = "".join(page.read_text() for page in PAGES)
     assert len(PYTHON.findall(text)) > 10
     assert len(COMMAND.findall(text)) > 10
+
+
+@pytest.mark.parametrize("page", ["gridworld", "garnet", "tabular"])
+def test_pages_on_environments_have_the_sections_of_gymnasiums(page):
+    text = (ROOT / "docs" / "environments" / f"{page}.md").read_text()
+    wanted = [
+        "Description",
+        "Action space",
+        "Observation space",
+        "Rewards",
+        "Starting state",
+        "Episode end",
+        "Arguments",
+    ]
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == [*wanted, "Version history"]
+    (picture,) = re.findall(r"!\[.+\]\((.*?)\)", text)
+    assert (ROOT / "docs" / "environments" / picture).is_file()
+
+
+def test_every_page_has_a_place_in_the_navigation():
+    named = (ROOT / "mkdocs.yml").read_text().split("\nnav:\n")[1]
+    written = {page.name for page in (ROOT / "docs").glob("*.md")} - {"package.md"}
+    assert {page for page in written if f" {page}\n" not in named} == set()

@@ -1,5 +1,6 @@
 """Compiled kernels are those of the sources as they are now."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -42,3 +43,23 @@ print(mdp.occupancy(np.ones((2, 1))).sum())
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=250)
     assert done.returncode == 0, done.stderr[-1000:]
     assert abs(float(done.stdout) - 1) < 1e-9
+
+
+def test_without_the_compiler_kernels_are_plain_functions():
+    """As debuggers and `make coverage` need it; the answer is the same."""
+    code = """
+import numpy as np, lfd_gym as lfd
+from lfd_gym.model import _planning_kernels
+mdp = lfd.FiniteMDP(np.array([[0.2, 0.8], [1.0, 0.0], [0.5, 0.5], [0.0, 1.0]]), [1.0, 0.0], 0.9)
+print(any(hasattr(kernel, "py_func") for kernel in vars(_planning_kernels).values()))
+print(mdp.optimal_policy(np.array([1.0, 0.3, 0.0, 0.2])).tolist())
+"""
+
+    def said(**settings):
+        environment = {**os.environ, **settings}
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+        return done.stdout.split("\n")
+
+    compiled, plain = said(NUMBA_DISABLE_JIT="0"), said(NUMBA_DISABLE_JIT="1")
+    assert (compiled[0], plain[0]) == ("True", "False")
+    assert compiled[1] == plain[1]

@@ -15,8 +15,9 @@ from lfd_gym.baselines.neural.envs import CostVecEnv
 from lfd_gym.baselines.neural.game import Game
 from lfd_gym.baselines.neural.players import averaging
 
-#: Moves in a row at which the distance is within the chance of few episodes, after which nothing more can be learned.
-_WITHIN_CHANCE = 20
+#: The share of the budget over which the distance has to stay within the chance of few episodes to end before it, and
+#: the share from which on that counts: a policy that is erratic at first makes any distance look like chance.
+_WITHIN_CHANCE, _COUNTED_FROM = 1 / 6, 1 / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class Duel(BaseCallback):
     @property
     def within_chance(self) -> bool:
         """See the class."""
-        return self._n_within_chance >= _WITHIN_CHANCE
+        return self._n_within_chance * self._every >= _WITHIN_CHANCE * self._budget
 
     def _on_training_start(self) -> None:
         # Rounds are calls of `learn` of their own, each of which takes itself for the whole.
@@ -96,7 +97,8 @@ class Duel(BaseCallback):
         if buffer is not None:
             buffer.pay_again()
         self.snapshots.append(self.snapshot())
-        self._n_within_chance = self._n_within_chance + 1 if self.game.within_chance else 0
+        counted = self.game.within_chance and self.num_timesteps > _COUNTED_FROM * self._budget
+        self._n_within_chance = self._n_within_chance + 1 if counted else 0
         self._show()
 
     def _show(self) -> None:

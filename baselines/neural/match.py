@@ -25,6 +25,7 @@ from lfd_gym.baselines.neural.game import Game
 from lfd_gym.baselines.neural.judging import Judge, Judgement
 from lfd_gym.baselines.neural.plain import plain_policy
 from lfd_gym.baselines.neural.players import CloningActorCritic, measured_player
+from lfd_gym.files import refusing
 from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.resources import Resources
@@ -251,7 +252,10 @@ class Match:
         first_seed = int(self.rng.integers(2**63))
         path = None if self.settings.checkpoint is None else Path(self.settings.checkpoint)
         if path is not None and path.exists():
-            self._restore(saving.load(path, self._asked()), duel)
+            found = saving.load(path, self._asked())
+            saving.check(path, found, self._state(duel))
+            with refusing(path, "is not a checkpoint of this run"):
+                self._restore(found, duel)
         while model.num_timesteps < self.budget and not duel.within_chance:
             seed = np.random.default_rng([first_seed, model.num_timesteps]).integers(2**31 - n_envs)
             self.envs.seed(int(seed))

@@ -22,11 +22,11 @@ from lfd_gym.baselines.neural.networks import BoxNetworks, DiscreteNetworks, Net
 
 #: Of the running average of weights, for each update.
 _AVERAGING = 0.005
-#: How the cloning term weighs: at first, and in the end as a share of that. It rises with the fourth power of how much
-#: farther the policy is than cloning was, up to a factor.
+#: How the cloning term weighs at first, if cloning were perfect, and in the end as a share of that. It rises with the
+#: fourth power of how much farther the policy is than cloning was, up to a factor.
 _CLONING, _CLONING_LEFT, _CLONING_POWER, _CLONING_MOST = 10.0, 0.03, 4, 100.0
+#: What it weighs besides, also where cloning is worth nothing.
 _CLONING_LEAST = 0.3
-_WORTH_POWER = 1.0
 #: Cloning that comes within this share of the expert's own size is worth staying near, also where nothing was shown.
 _NEAR = 0.5
 #: The actor waits for the critics at first, for this share of all updates, and then learns at every second one.
@@ -47,6 +47,13 @@ class CloningActorCritic(OffPolicyAlgorithm):
 
     The critics' pull is scaled to a mean slope of one, so that the weight of the cloning term does not depend on the
     size of the costs.
+
+    Attributes
+    ----------
+    distance_of_cloning
+        From the demonstrations; it is judged before the game.
+    worth_of_cloning
+        The share of random play's distance that cloning takes away: a clone that is no better does not hold the actor.
 
     Parameters
     ----------
@@ -126,7 +133,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
         farther = self.game.distance / self.distance_of_cloning
         raised = min(max(1.0, farther) ** _CLONING_POWER, _CLONING_MOST) if math.isfinite(farther) else 1.0
         falling = _CLONING_LEFT ** (1 - self._current_progress_remaining)
-        return float(_CLONING_LEAST + _CLONING * self.worth_of_cloning**_WORTH_POWER * falling * raised)
+        return float(_CLONING_LEAST + _CLONING * self.worth_of_cloning * falling * raised)
 
     @property
     def stays_near(self) -> bool:

@@ -32,6 +32,8 @@ _COUNTED = (
     "slope",
     "distance_of_cloning",
 )
+#: Words of the state of NumPy's older generator.
+_MT19937_WORDS = 624
 _REPLAYED = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts", "rows")
 
 
@@ -68,6 +70,62 @@ def load(path: Path, asked: Mapping[str, Any]) -> Any:
             )
     with refusing(path, f"is not {_WHAT}"):
         return _unpacked(description["state"], arrays)
+
+
+def check(path: Path, found: Any, now: Any) -> None:
+    """Refuse a state that is not built as that of the run at its beginning, ``now``: nothing unfit is followed."""
+    with refusing(path, f"is not {_WHAT} of this kind"):
+        _check_like(found, now, "state")
+        model = found["model"]
+        _check_finite(model["networks"], "networks")
+        _check_finite(model["tensors"], "tensors")
+        if not 0 <= model["numpy"][2] <= _MT19937_WORDS:  # NumPy would read on from there without looking
+            raise ValueError(f"state.model.numpy is at word {model['numpy'][2]}")
+        if any(count < 0 for count in model["counted"].values() if isinstance(count, int)):
+            raise ValueError(f"state.model.counted has negative counts: {model['counted']}")
+        if model["replay"] is not None:
+            _check_replay(model["replay"])
+
+
+def _check_like(found: Any, now: Any, where: str) -> None:
+    if now is None:
+        return
+    if isinstance(now, Mapping):
+        # What optimisers keep is nothing before their first step; torch looks at it itself.
+        grows = where.endswith(".state") and "optimizer" in where
+        if not isinstance(found, Mapping) or (set(found) != set(now) and not grows):
+            raise ValueError(f"{where} has other parts")
+        for name in () if grows else now:
+            _check_like(found[name], now[name], f"{where}.{name}")
+    elif isinstance(now, th.Tensor | np.ndarray):
+        replayed = where.startswith("state.model.replay.")  # it grows
+        first = 1 if replayed else 0
+        if type(found) is not type(now) or found.dtype != now.dtype or found.shape[first:] != now.shape[first:]:
+            raise ValueError(f"{where} has another shape or kind")
+    elif isinstance(now, tuple):
+        if not isinstance(found, tuple) or len(found) != len(now):
+            raise ValueError(f"{where} has another length")
+        for i, (one, other) in enumerate(zip(found, now, strict=True)):
+            _check_like(one, other, f"{where}[{i}]")
+    elif not isinstance(found, (int, float) if isinstance(now, float) else type(now)):
+        raise ValueError(f"{where} is of another kind")
+
+
+def _check_finite(part: Any, where: str) -> None:
+    if isinstance(part, Mapping):
+        for name, value in part.items():
+            _check_finite(value, f"{where}.{name}")
+    elif isinstance(part, th.Tensor) and not bool(th.isfinite(part).all()):
+        raise ValueError(f"{where} is not finite")
+
+
+def _check_replay(replay: Mapping[str, Any]) -> None:
+    lengths = {len(replay[name]) for name in _REPLAYED}
+    if len(lengths) != 1:
+        raise ValueError(f"state.model.replay has columns of {sorted(lengths)} steps")
+    (n,) = lengths
+    if not (0 <= replay["pos"] <= n if replay["full"] else replay["pos"] == n):
+        raise ValueError(f"state.model.replay is at step {replay['pos']} of {n}")
 
 
 def fingerprint(demonstrations: Demonstrations) -> str:

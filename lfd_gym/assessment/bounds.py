@@ -25,10 +25,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil, inf, log, sqrt
 
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.costs.sets import Simplex
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.solvers.saddle.saddle_point import SaddlePointProblem
 from lfd_gym.validation import check_delta, discount_factor
+
+#: More iterations than this are not even counted.
+_MOST_ITERATIONS = 10**100
 
 
 @dataclass(frozen=True)
@@ -51,6 +55,7 @@ class ProblemSize:
     discount: float
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if self.n_occupancy_features < 1 or self.n_costs < 1:
             raise ValueError("n_occupancy_features and n_costs must be at least 1")
         if not 2 <= self.value_radius < inf:
@@ -95,12 +100,14 @@ class Guarantee:
     delta: float
 
 
+@checked
 def paper_step_size(size: ProblemSize, n_iterations: int) -> float:
     """η = (1−γ)/(β√(N n_μ))."""
     _check_count("n_iterations", n_iterations)
     return 1 / (size.scale * sqrt(n_iterations * size.n_occupancy_features))
 
 
+@checked
 def residual_bound(size: ProblemSize, n_iterations: int, delta: float, step_size: float | None = None) -> float:
     """Bound the *empirical* residual of the averages of Algorithm 1, with probability ``1 - delta``.
 
@@ -132,6 +139,7 @@ def residual_bound(size: ProblemSize, n_iterations: int, delta: float, step_size
     return (martingale + regret + ghost_regret) / n
 
 
+@checked
 def freedman(variance: float, increment: float, delta: float) -> float:
     """Bound a martingale with probability ``1 - delta`` (McDiarmid 1998, Theorem 3.15, solved for the deviation).
 
@@ -142,6 +150,7 @@ def freedman(variance: float, increment: float, delta: float) -> float:
     return linear + sqrt(linear**2 + 2 * variance * level)
 
 
+@checked
 def iterations_for(size: ProblemSize, accuracy: float, delta: float) -> int:
     """Return the smallest N, with the paper's step size, for which `residual_bound` is at most ``accuracy``."""
     if not accuracy > 0:
@@ -149,6 +158,8 @@ def iterations_for(size: ProblemSize, accuracy: float, delta: float) -> int:
     low = high = 16 * size.n_occupancy_features
     while residual_bound(size, high, delta) > accuracy:
         low, high = high, 2 * high
+        if high > _MOST_ITERATIONS:
+            raise ValueError(f"accuracy must be one that {_MOST_ITERATIONS:.0e} iterations reach, got {accuracy}")
     while low < high:
         middle = (low + high) // 2
         if residual_bound(size, middle, delta) <= accuracy:
@@ -158,6 +169,7 @@ def iterations_for(size: ProblemSize, accuracy: float, delta: float) -> int:
     return high
 
 
+@checked
 def theorem_1(size: ProblemSize, accuracy: float, delta: float) -> Guarantee:
     """Return what makes δ_C(π̂, π_E) ≤ ε + ε_approx + α* with probability ``1 - delta``.
 
@@ -191,6 +203,7 @@ def theorem_1(size: ProblemSize, accuracy: float, delta: float) -> Guarantee:
     )
 
 
+@checked
 def accuracy_after(size: ProblemSize, n_iterations: int, n_trajectories: int, horizon: int, delta: float) -> float:
     """Return the ε of Theorem 1 after so many iterations and demonstrations: the other way round."""
     check_delta(delta)
@@ -201,6 +214,7 @@ def accuracy_after(size: ProblemSize, n_iterations: int, n_trajectories: int, ho
     return residual_bound(size, n_iterations, delta / 2) + 2 * expert_error
 
 
+@checked
 def required_trajectories(accuracy: float, n_features: int, delta: float) -> int:
     """Return m = ⌈8 log(2 n_c/δ) / accuracy²⌉: then all sample means are within accuracy/2 of their expectations.
 
@@ -222,9 +236,12 @@ def required_trajectories(accuracy: float, n_features: int, delta: float) -> int
     check_delta(delta)
     if n_features < 1:
         raise ValueError(f"n_features must be at least 1, got {n_features}")
-    return ceil(8 * log(2 * n_features / delta) / accuracy**2)
+    if accuracy**2 == 0:
+        raise ValueError(f"accuracy must be one whose square is no zero, got {accuracy}")
+    return ceil(8 * (log(2 * n_features) - log(delta)) / accuracy**2)
 
 
+@checked
 def required_horizon(accuracy: float, discount: float) -> int:
     """Return the smallest number of actions after which the tail, γ^horizon, is at most accuracy/2.
 

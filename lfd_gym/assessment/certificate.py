@@ -64,8 +64,8 @@ def certify(
     policy
         Anything that `lfd_gym.as_policy` takes.
     task
-        With demonstrations and costs. Without an environment see `lfd_gym.assessment.logged_data`: it takes
-        ``held_out`` demonstrations of a ``"deterministic"`` expert.
+        With demonstrations and costs. Without an environment it takes ``held_out`` demonstrations, see
+        `lfd_gym.assessment.logged_data`.
     delta
         Probability of failure.
     rng
@@ -81,9 +81,10 @@ def certify(
     expert
         ``"deterministic"``: the expert is taken to do the same whenever it is in the same state, which says much more
         where the model is known. The certificate says that it assumes this; if it is not true, the bound may be false.
+        Without an environment nothing rests on it.
     truncation
-        What is done about the unseen end of each demonstration, see `feature_expectations`. It moves
-        ``cost_distance``, not the bound.
+        What is done about the unseen end of each demonstration, see `feature_expectations`. It moves what was found,
+        and with it the distance to these demonstrations, but not the bound of that to the expert.
     engine
         Spreads rollouts over processes or machines, with the same result whatever their number: `ProcessEngine` or
         `RayEngine` of `lfd_gym.engines`.
@@ -106,7 +107,7 @@ def certify(
     if held_out is not None:
         held_out = task.held_out(held_out)
     if task.access == "demonstrations":
-        return _from_data_alone(acting, task, delta, held_out, expert, rng)
+        return _from_data_alone(acting, task, delta, held_out, rng)
     if expert == "deterministic":
         task.needs("model", "certifying with a deterministic expert")
     shown = None
@@ -149,6 +150,7 @@ def certify(
         per_norm=task.costs.weights == Ball() and task.costs.table is None,
         n_rollouts=None if ours.exact else ours.n_trajectories,
         _forecasts={about: _forecast(comparison, delta) for about, comparison in comparisons.items()},
+        _standard_error=strongest.standard_error,
     )
 
 
@@ -226,7 +228,9 @@ def _paired(
     unseen = ours.unseen_mass.reshape(n_pairs, n_each).mean(axis=1)
     halves = (means - theirs.trajectory_values) / 2
     cut = None if ours.horizon is None or theirs.horizon is None else min(ours.horizon, theirs.horizon)
-    return CostEstimate(halves.mean(axis=0), halves, (unseen + theirs.unseen_mass) / 2, task.criterion, horizon=cut)
+    both = (unseen + theirs.unseen_mass) / 2
+    elsewhere = theirs.cut_elsewhere  # rollouts of a simulator are not
+    return CostEstimate(halves.mean(axis=0), halves, both, task.criterion, horizon=cut, cut_elsewhere=elsewhere)
 
 
 def _from_data_alone(
@@ -234,19 +238,13 @@ def _from_data_alone(
     task: Task,
     delta: float,
     held_out: Demonstrations | None,
-    expert: str,
     rng: np.random.Generator | None,
 ) -> Certificate:
-    """Certify by how long the policy does as a deterministic expert does."""
+    """Certify by how long the policy does as the expert does."""
     if held_out is None:
         raise ValueError(
             "held_out must be given where there is no env: only demonstrations that the policy was not learned from "
             "tell how often it does as the expert"
-        )
-    if expert != "deterministic":
-        raise ValueError(
-            "expert must be 'deterministic' where there is no env: of an expert that draws its actions demonstrations "
-            "do not tell how often a policy does the same. Say so only if it is true"
         )
     largest = 2.0 if task.costs is None else task.costs.largest_distance
     apart = weight_after_disagreement(policy, held_out, task.criterion, rng)
@@ -262,7 +260,8 @@ def _from_data_alone(
         to_demonstrations=None,
         to_expert=statement,
         random_distance=random,
+        random_is_bound=True,
         largest_distance=largest,
-        assumptions=("the expert is deterministic",),
         _forecasts={"expert": lambda demonstrations, _: largest * mean_bound(apart, delta, demonstrations)},
+        _standard_error=largest * float(apart.std() / np.sqrt(apart.size)),
     )

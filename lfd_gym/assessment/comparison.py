@@ -64,6 +64,14 @@ class Comparison:
         """The distance with estimates in place of expectations."""
         return float(self.costs.weights.support(self.ours.values - self.theirs.values))
 
+    @property
+    def standard_error(self) -> float:
+        """That of what was found, for the weights that attain it."""
+        weights = self.costs.weights.maximiser(self.ours.values - self.theirs.values)
+        parts = (self.ours, self.theirs) if self.about_expert else (self.ours,)
+        paid = [part.trajectory_values @ weights for part in parts if part.n_trajectories > 1]
+        return float(np.sqrt(sum(each.var(ddof=1) / each.size for each in paid)))
+
     def bound(self, delta: float) -> float:
         """How far apart they can be, with probability 1 − ``delta``."""
         if self.paired is None or not self.about_expert:
@@ -127,8 +135,9 @@ class Comparison:
         return max(1, (not self.ours.exact) + self.about_expert)
 
     def _by_norm(self, delta: float) -> float:
-        apart = self.found
-        for estimate in (self.ours, self.theirs) if self.about_expert else (self.ours,):
+        theirs = _as_seen(self.theirs) if self.about_expert else self.theirs
+        apart = float(self.costs.weights.support(self.ours.values - theirs.values))
+        for estimate in (self.ours, theirs) if self.about_expert else (self.ours,):
             apart += estimate.class_radius(self.costs, delta / self._n_unsure)
         return min(apart, self.costs.largest_distance)
 
@@ -152,4 +161,10 @@ def _times(estimate: CostEstimate, times: float) -> CostEstimate:
 
 
 def _uncut(estimate: CostEstimate) -> CostEstimate:
-    return replace(estimate, unseen_mass=np.zeros_like(estimate.unseen_mass), horizon=_FOR_EVER)
+    nothing = np.zeros_like(estimate.unseen_mass)
+    return replace(estimate, unseen_mass=nothing, horizon=_FOR_EVER, cut_elsewhere=False)
+
+
+def _as_seen(estimate: CostEstimate) -> CostEstimate:
+    """Return the estimate that leaves out what was not seen: bounds around it are the smallest."""
+    return replace(estimate, values=estimate.trajectory_values.mean(axis=0), truncation="paper")

@@ -30,7 +30,7 @@ from lfd_gym.arguments import checked
 from lfd_gym.assessment.scores import played_returns, reward_units, score, score_range
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
-from lfd_gym.costs.sets import ConvexSet, CostClass
+from lfd_gym.costs.sets import ConvexSet, CostClass, SymmetricSet
 from lfd_gym.demonstrations.estimation import CostEstimate, Returns
 from lfd_gym.engines import Engine
 from lfd_gym.model.dynamics import FiniteDynamics
@@ -325,18 +325,19 @@ def _compare(
         known["expert_costs"] = theirs.values[:n_costs]
         if task.expert is None and not theirs.exact:
             known["n_expert_demonstrations"] = theirs.n_trajectories
-        expert_box = theirs.intervals(1 - share)
+        # Costs that were chosen from the demonstrations do not tell how far these are from the expert.
+        fixed = task.costs is not None and task.costs.chosen_from_demonstrations and task.expert is None
+        expert_box = np.stack([theirs.values, theirs.values], axis=1) if fixed else theirs.intervals(1 - share)
         if task.costs is not None:
             weights: ConvexSet = task.costs.weights
             distance = float(weights.support(ours.values[:n_costs] - theirs.values[:n_costs]))
             known["cost_distance"] = distance
             if by_norm:
-                # Costs that were chosen from the demonstrations do not tell how far these are from the expert.
-                fixed = task.costs.chosen_from_demonstrations and task.expert is None
                 parts = [part.first(n_costs) for part in unsure if not (fixed and part is theirs)]
                 half = sum(part.class_radius(task.costs, doubt / len(parts)) for part in parts)
                 largest = task.costs.largest_distance
-                ranges["cost_distance"] = (max(0.0, distance - half), min(distance + half, largest))
+                least = 0.0 if isinstance(weights, SymmetricSet) else -largest
+                ranges["cost_distance"] = max(least, distance - half), min(distance + half, largest)
             else:
                 middle, radii = _middle(box[:n_costs], expert_box[:n_costs])
                 ranges["cost_distance"] = weights.smallest_within(middle, radii), weights.largest_within(middle, radii)

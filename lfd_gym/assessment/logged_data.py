@@ -1,4 +1,4 @@
-"""What held-out demonstrations alone say of a policy, where the expert is deterministic: no environment is needed.
+"""What held-out demonstrations alone say of a policy: no environment is needed.
 
 Let policy and expert begin in the same state and, as long as the policy draws the expert's action, go on in the same
 states. Up to the first step τ at which they disagree they pay the same, and after it their costs differ by at most L
@@ -7,10 +7,12 @@ per unit of weight, L the largest distance of the class. So with w the weights o
     δ_C(π, π_E) ≤ L · E[w_τ + w_{τ+1} + …] = L · E Z.
 
 Of a trajectory x_0, a_0, x_1, … of the expert the conditional expectation of Z is known, since the policy agrees at
-step t with probability π(a_t|x_t); it lies in [0, 1], and what was cut off counts as if they disagreed there. Its mean
-over held-out trajectories is bounded by betting (`lfd_gym.confidence`). For the discounted sum, E Z ≤ E[Σ_t γ^t (1 −
-π(a_t|x_t))] = E_{d_E}[TV(π, π_E)]/(1 − γ), so this is never worse than the well-known 2/(1 − γ) · E[TV]. If the expert
-draws its actions, none of this holds: TV is then not 1 − π(a_t|x_t).
+step t with probability π(a_t|x_t), whatever the expert draws; it lies in [0, 1], and what was cut off counts as if they
+disagreed there. Its mean over held-out trajectories is bounded by betting (`lfd_gym.confidence`).
+
+If the expert does the same whenever it is in the same state, E Z ≤ E[Σ_t γ^t (1 − π(a_t|x_t))] = E_{d_E}[TV(π, π_E)]/(1
+− γ) for the discounted sum, so this is never worse than the well-known 2/(1 − γ) · E[TV]. Of an expert that draws its
+actions it is true all the same, but says little: two draws of one and the same policy disagree soon.
 """
 
 from __future__ import annotations
@@ -18,11 +20,12 @@ from __future__ import annotations
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.confidence import upper_bound
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.policies.policy import Policy
-from lfd_gym.validation import FloatArray
+from lfd_gym.validation import FloatArray, finite_array
 
 
 def weight_after_disagreement(
@@ -73,6 +76,7 @@ def _agreement(policy: Policy, demonstrations: Demonstrations, rng: np.random.Ge
     return np.asarray(policy.probabilities(seen)[np.arange(len(seen)), actions.astype(np.int64) - int(space.start)])
 
 
+@checked
 def mean_bound(samples: FloatArray, delta: float, copies: float = 1.0) -> float:
     """Bound the mean of independent numbers in [0, 1] from above."""
-    return float(upper_bound(samples[:, None], delta, copies=copies)[0])
+    return float(upper_bound(finite_array("samples", samples, (None,))[:, None], delta, copies=copies)[0])

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from lfd_gym.arguments import checked
 from lfd_gym.assessment.tables import html_table
-from lfd_gym.costs.sets import ConvexSet
 from lfd_gym.demonstrations.estimation import CostEstimate
 from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
 from lfd_gym.model.criterion import Criterion
@@ -165,8 +164,7 @@ def certify_saddle_point(
     ours = Task(model, discount=problem.discount, costs=problem.costs).expected_costs(
         policy, rng=rng, n_rollouts=n_rollouts
     )
-    difference = ours.values - problem.expert_features
-    expert_radii = _radii(problem, expert, share)
+    low, high = _expert_sides(problem, expert, share)
     sampled = sample_residual(
         problem, model, checked, n_samples=n_samples, n_per_column=n_per_column, delta=share, rng=rng
     )
@@ -174,11 +172,13 @@ def certify_saddle_point(
     return PointCertificate(
         delta=delta,
         evidence=f"{n_rollouts} rollouts, {ours.n_steps + sampled.oracle_calls} draws of the model",
-        cost_distance=float(weights.support(difference)),
-        cost_distance_bound=weights.largest_within(difference, ours.radius(share) + expert_radii),
+        cost_distance=float(weights.support(ours.values - problem.expert_features)),
+        cost_distance_bound=weights.largest_within(
+            ours.values - (low + high) / 2, ours.radius(share) + (high - low) / 2
+        ),
         criterion=Criterion(problem.discount),
         residual=sampled.estimate,
-        residual_bound=sampled.bound + 2 * _class_radius(expert_radii, weights),
+        residual_bound=sampled.bound + 2 * _class_radius(problem, low, high),
     )
 
 
@@ -190,11 +190,11 @@ def _certify_exactly(
     policy: PolicyLike | None,
     apprentice_occupancy: ArrayLike | None,
 ) -> PointCertificate:
-    mdp, costs = problem.known_model()
+    mdp, _ = problem.known_model()
     own = problem.policy(point.occupancy_weights)
     table = own if policy is None else policy_table(policy, mdp)
-    difference = costs.T @ mdp.occupancy(table).ravel() - problem.expert_features
-    radii = _radii(problem, expert, delta)
+    ours = Task(mdp, costs=problem.costs).expected_costs(table)
+    low, high = _expert_sides(problem, expert, delta)
     residual = problem.saddle_point_residual(point)
     approximation = None
     tabular = isinstance(problem.occupancy_features, TabularOccupancyFeatures)
@@ -205,19 +205,25 @@ def _certify_exactly(
     return PointCertificate(
         delta=delta,
         evidence="known model",
-        cost_distance=float(weights.support(difference)),
-        cost_distance_bound=weights.largest_within(difference, radii),
+        cost_distance=float(weights.support(ours.values - problem.expert_features)),
+        cost_distance_bound=weights.largest_within(ours.values - (low + high) / 2, ours.error + (high - low) / 2),
         criterion=Criterion(problem.discount),
         residual=residual,
-        residual_bound=residual + 2 * _class_radius(radii, weights),
+        residual_bound=residual + 2 * _class_radius(problem, low, high),
         approximation=approximation,
     )
 
 
-def _radii(problem: SaddlePointProblem, expert: CostEstimate | None, delta: float) -> FloatArray:
-    return np.zeros(problem.n_costs) if expert is None else expert.radius(delta)
+def _expert_sides(
+    problem: SaddlePointProblem, expert: CostEstimate | None, delta: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return (n_c,) bounds of the expert's costs from below and above, which hold together."""
+    if expert is None:
+        return problem.expert_features, problem.expert_features
+    return expert.lower(delta / 2), expert.upper(delta / 2)
 
 
-def _class_radius(radii: FloatArray, weights: ConvexSet) -> float:
-    """Largest |⟨w, ρ̂ − ρ⟩| over the class when |ρ̂ − ρ| ≤ ``radii``."""
-    return weights.largest_within(np.zeros_like(radii), radii)
+def _class_radius(problem: SaddlePointProblem, low: FloatArray, high: FloatArray) -> float:
+    """Largest |⟨w, ρ̂ − ρ⟩| over the class when ρ lies between ``low`` and ``high``."""
+    radii = np.maximum(np.maximum(problem.expert_features - low, high - problem.expert_features), 0.0)
+    return problem.costs.weights.largest_within(np.zeros_like(radii), radii)

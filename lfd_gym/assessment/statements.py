@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.tables import html_table
 from lfd_gym.model.criterion import Criterion
 
@@ -25,6 +26,8 @@ About = Literal["expert", "demonstrations"]
 _VERY_MANY = 1e7
 #: How near a forecast of what is needed comes, as a ratio.
 _NEAR = 1.01
+#: Eight of ten normal numbers are no more standard deviations from their mean than this.
+_EIGHT_OF_TEN = 1.2816
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ class Needed:
         The wanted value.
     demonstrations, rollouts
         How many in all; None if there are none of them, or if no number suffices.
+    between
+        What was found by now is not the truth. In eight of ten cases so many are needed: of demonstrations where the
+        bound is about the expert, else of rollouts. The second is None if there may be no number that suffices.
     reason
         Why no number suffices, else empty.
     """
@@ -69,6 +75,7 @@ class Needed:
     bound: float
     demonstrations: int | None = None
     rollouts: int | None = None
+    between: tuple[int, int | None] | None = None
     reason: str = ""
 
     def __str__(self) -> str:
@@ -76,7 +83,13 @@ class Needed:
             return f"a bound of {self.bound:g} cannot be reached: {self.reason}"
         counts = (("demonstrations", self.demonstrations), ("rollouts", self.rollouts))
         said = " and ".join(f"{count:,} {name}" for name, count in counts if count is not None)
-        return f"a bound of {self.bound:g} needs about {said or 'nothing more'}"
+        about = f"a bound of {self.bound:g} needs about {said or 'nothing more'}"
+        if self.between is None or self.between[0] == self.between[1]:
+            return about
+        fewest, most = self.between
+        return (
+            f"{about} (8 of 10 times {fewest:,} {'or more, or no number suffices' if most is None else f'to {most:,}'})"
+        )
 
 
 @dataclass(frozen=True)
@@ -98,6 +111,9 @@ class Certificate:
         Why nothing is said about the expert, empty if something is.
     random_distance
         What was found of random play, to compare with.
+    random_is_bound
+        Whether that is, without an environment, not random play's distance but what the same data say that it is at
+        most.
     largest_distance
         No two policies can be farther apart in the class.
     assumptions
@@ -113,11 +129,13 @@ class Certificate:
     to_expert: Statement | None
     refused: str = ""
     random_distance: float | None = None
+    random_is_bound: bool = False
     largest_distance: float = 2.0
     assumptions: tuple[str, ...] = ()
     per_norm: bool = False
     n_rollouts: int | None = None
     _forecasts: Mapping[About, Callable[[float, float], float]] = field(default_factory=dict, repr=False, compare=False)
+    _standard_error: float = field(default=0.0, repr=False, compare=False)
 
     @property
     def strongest(self) -> Statement:
@@ -154,6 +172,7 @@ class Certificate:
         """Return the strongest bound with so many times as many of both, as if what comes were like what there is."""
         return self._forecasts[self.about](demonstrations, rollouts)
 
+    @checked
     def needed(self, bound: float) -> Needed:
         """Say how many demonstrations and rollouts, in all, would bring the strongest bound to ``bound``.
 
@@ -170,6 +189,8 @@ class Certificate:
         >>> bool(certificate.needed(0.05).demonstrations > certificate.needed(0.1).demonstrations > 50)
         True
         """
+        if not np.isfinite(bound):  # it may be negative: better than the expert
+            raise ValueError(f"bound must be finite, got {bound}")
         now, forecast = self.strongest, self.forecast
         least = forecast(_VERY_MANY, _VERY_MANY)
         if least > bound:
@@ -183,10 +204,32 @@ class Certificate:
             rollouts = _least_times(lambda times: forecast(_VERY_MANY, times) <= halfway, 1.0)
         asked = None if self.n_rollouts is None else int(np.ceil(rollouts * self.n_rollouts))
         if self.about == "demonstrations":
-            return Needed(bound, None, asked)
+            between = self._between(lambda times: forecast(_VERY_MANY, times), bound, self.n_rollouts, 1.0)
+            return Needed(bound, None, asked, between)
         fewest = 1 / now.n_demonstrations
         times = _least_times(lambda times: forecast(times, rollouts) <= bound, fewest)
-        return Needed(bound, int(np.ceil(times * now.n_demonstrations)), asked)
+        between = self._between(lambda times: forecast(times, rollouts), bound, now.n_demonstrations, fewest)
+        return Needed(bound, int(np.ceil(times * now.n_demonstrations)), asked, between)
+
+    def _between(
+        self, forecast: Callable[[float], float], bound: float, there_are: int | None, fewest: float
+    ) -> tuple[int, int | None] | None:
+        """Return how many are needed if what will be found is less, or more, than what was found by now.
+
+        Of n like those m that were seen, the mean is away from that of the m by a variance of (1/m − 1/n) of one's.
+        """
+        if there_are is None:
+            return None
+        ends = []
+        for away in (-_EIGHT_OF_TEN, _EIGHT_OF_TEN):
+
+            def enough(times: float, away: float = away) -> bool:
+                spread = self._standard_error * np.sqrt(1 - 1 / max(times, 1.0))
+                return bool(forecast(times) + away * spread <= bound)
+
+            times = _least_times(enough, fewest)
+            ends.append(int(np.ceil(times * there_are)) if times < _VERY_MANY else None)
+        return ends[0] or 1, ends[1]
 
     # -- in words -----------------------------------------------------------------------------------------------------
 
@@ -195,7 +238,12 @@ class Certificate:
         """The sentence that answers the question: about the expert, or about the demonstrations if that says more."""
         said = _sentence(self._first, self.delta)
         if self.random_distance is not None:
-            said += f"; random play is {self.random_distance:.3f} worse"
+            random = f"{self.random_distance:.3f}"
+            said += (
+                f"; of random play the data say {random}"
+                if self.random_is_bound
+                else f"; random play is {random} worse"
+            )
         return f"{said}. This says nothing." if self._empty(self._first) else f"{said}."
 
     @property
@@ -263,6 +311,7 @@ class Certificate:
             "to_expert": None if self.to_expert is None else asdict(self.to_expert),
             "refused": self.refused,
             "random_distance": self.random_distance,
+            "random_is_bound": self.random_is_bound,
             "largest_distance": self.largest_distance,
             "assumptions": list(self.assumptions),
             "per_norm": self.per_norm,

@@ -20,10 +20,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import stdtrit
 
+from lfd_gym.arguments import checked
 from lfd_gym.validation import FloatArray, finite_array
 
 #: With fewer runs than this, resampling them says too little.
 _FEWEST_TO_RESAMPLE = 10
+#: The squares of larger ones cannot be added up.
+_LARGEST_SCORE = 1e100
 
 
 class Statistic(Protocol):
@@ -58,6 +61,7 @@ class Interval:
         return f"{self.value:.4f} [{self.low:.4f}, {self.high:.4f}] ({self.n_runs} runs)"
 
 
+@checked
 def interquartile_mean(scores: ArrayLike, *, axis: int | None = None) -> Any:
     """Return the mean of the scores left after dropping ⌊n/4⌋ of the n scores at either end.
 
@@ -69,6 +73,8 @@ def interquartile_mean(scores: ArrayLike, *, axis: int | None = None) -> Any:
     1.5
     """
     values = _any_scores(scores)
+    if axis is not None and not -values.ndim <= axis < values.ndim:
+        raise ValueError(f"axis must be one of the {values.ndim} of scores, got {axis}")
     values = values.ravel() if axis is None else np.moveaxis(values, axis, -1)
     values = np.sort(values, axis=-1)
     cut = values.shape[-1] // 4
@@ -76,6 +82,7 @@ def interquartile_mean(scores: ArrayLike, *, axis: int | None = None) -> Any:
     return float(middle) if axis is None else middle
 
 
+@checked
 def run_interval(
     scores: ArrayLike,
     rng: np.random.Generator,
@@ -115,6 +122,8 @@ def run_interval(
     matrix = _score_matrix("scores", scores)
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
+    if np.abs(matrix).max() > _LARGEST_SCORE:
+        raise ValueError(f"scores must be at most {_LARGEST_SCORE:g}, got up to {np.abs(matrix).max():g}")
     n_runs = len(matrix)
     value = float(statistic(matrix, axis=None))
     if n_runs == 1:
@@ -142,6 +151,7 @@ def run_interval(
     return Interval(value, float(bounds.low), float(bounds.high), confidence, n_runs)
 
 
+@checked
 def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> FloatArray:
     """Return the share of runs × tasks with a score above each threshold.
 
@@ -155,6 +165,7 @@ def performance_profile(scores: ArrayLike, thresholds: ArrayLike) -> FloatArray:
     return np.asarray(1 - np.searchsorted(values, levels, side="right") / values.size)
 
 
+@checked
 def probability_of_improvement(scores: ArrayLike, others: ArrayLike) -> float:
     """Return the probability that a run of ``scores`` beats a run of ``others`` on a task drawn uniformly.
 

@@ -63,6 +63,8 @@ def read_spec(path: str | Path, imported: Sequence[str] | None = (), try_out: Tr
             check_named_learner(str(file), part.name, imported)
         try_out(part)
 
+    if not file.exists():
+        raise FileNotFoundError(f"there is no file {file}")
     with refusing(file, f"is not a {file.suffix[1:].upper()} file of a benchmark"):
         return spec_from_dict(reader.loads(file.read_text(encoding="utf-8")), allowed)
 

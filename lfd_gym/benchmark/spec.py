@@ -22,7 +22,7 @@ from lfd_gym.validation import all_at_once, discount_factor
 #: Experts that a spec may name, beside ``"optimal"``: what stands before the colon, and what comes behind it.
 EXPERTS = {
     "policy": "a file of lfd_gym.save_policy",
-    "sb3": "a file of Stable-Baselines3: PPO, A2C, DQN, SAC, TD3 or DDPG",
+    "sb3": "a model that Stable-Baselines3 saved",
     "trained": "ppo, dqn or sac, and for how many steps, as in trained:sac:20000",
     "demonstrations": "a file of Demonstrations.save",
     "data": "a name in lfd_gym.datasets.names()",

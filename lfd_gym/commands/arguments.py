@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
-import numpy as np
 import tyro
 from gymnasium.envs.registration import load_env_creator
 
+from lfd_gym.commands.graphics import cannot_be_drawn, is_of_graphics
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.envs.named import check_named_environment, import_modules
+from lfd_gym.files import read_array
 from lfd_gym.task import Task
 
 #: The flag ``--import``, which is no name in Python.
@@ -137,6 +138,8 @@ def make_env(env_id: str, kwargs: Mapping[str, Any], **settings: Any) -> gym.Env
     except (ValueError, OSError, ImportError, gym.error.Error):
         raise  # they say what is wrong
     except Exception as error:  # an environment may raise anything
+        if is_of_graphics(error):
+            raise cannot_be_drawn(env_id, error) from error
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if unknown and unknown[1] == "render_mode":
             raise ValueError(f"{env_id} cannot be drawn: it takes no render_mode") from error
@@ -155,7 +158,7 @@ def _parameters(env_id: str) -> dict[str, inspect.Parameter]:
         entry_point: Any = gym.spec(env_id).entry_point
         maker = load_env_creator(entry_point) if isinstance(entry_point, str) else entry_point
         return dict(inspect.signature(maker).parameters)
-    except (gym.error.Error, ImportError, AttributeError, TypeError, ValueError):
+    except Exception:  # a module that is imported here may raise anything
         return {}  # `gymnasium.make` says what is wrong, if anything is
 
 
@@ -189,7 +192,7 @@ def make_task(
 ) -> Task:
     """Return the task on an environment; of a tabular one, the expert is optimal for its true cost."""
     env = make_env(env_id, kwargs)
-    table = None if costs is None else np.load(costs, allow_pickle=False)
+    table = None if costs is None else read_array(costs, "is not an array of costs, as numpy.save writes them")
     task = Task(env, demonstrations, discount=discount, costs=table, allow_mismatch=allow_mismatch)
     if task.access != "model" or task.true_cost is None:
         return task

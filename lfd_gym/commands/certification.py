@@ -17,7 +17,7 @@ from lfd_gym.plots import draw_certificate, save_figure
 class Certify(Judged):
     """Say how much worse than the expert a policy can be, and what that rests on.
 
-    With `--env none` there is no environment, and `--held-out` demonstrations of a deterministic expert tell all.
+    With `--env none` there is no environment, and `--held-out` demonstrations tell all.
     """
 
     held_out: str | None = None

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lfd_gym.commands.arguments import Imports, choose_environment, make_env
 from lfd_gym.commands.experts import Acting
+from lfd_gym.commands.graphics import cannot_be_drawn, drawing_without_screen, mend_windows, one_error
 from lfd_gym.commands.pictures import check_video, write_png, write_video
 from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.environments import time_limit
@@ -66,10 +67,16 @@ class Show:
         )
         if env_id is None:
             raise ValueError(f"{self.source} does not say its environment")
-        if self.video is not None or self.window:
+        if self.horizon is not None and self.horizon < 1:
+            raise ValueError(f"horizon must be at least 1, got {self.horizon}")
+        if self.window:
             self._episode(env_id, kwargs)
-        else:
-            self._picture(env_id, kwargs)
+            return
+        with drawing_without_screen():
+            if self.video is not None:
+                self._episode(env_id, kwargs)
+            else:
+                self._picture(env_id, kwargs)
 
     # -- an episode ---------------------------------------------------------------------------------------------------
 
@@ -83,6 +90,8 @@ class Show:
 
             check_screen()
         env = make_env(env_id, kwargs, render_mode="human" if self.window else "rgb_array")
+        if self.window:
+            mend_windows()
         frames = _Frames(env) if self.video is not None else env
         rng = np.random.default_rng(self.seed)
         who = self.acting.expert or (f"policy:{self.source}" if Path(self.source).is_dir() else "random")
@@ -146,13 +155,10 @@ class _Frames(gym.Wrapper[Any, Any, Any, Any]):
 def _rendered(env: gym.Env[Any, Any]) -> Picture:
     """Return a picture of an environment, or say why there is none."""
     try:
-        picture: Any = env.render()
+        with one_error():
+            picture: Any = env.render()
     except Exception as error:  # whatever a graphics library raises
-        reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise OSError(
-            f"{env.spec.id if env.spec else env} cannot be drawn here: {reason}. Without a screen, MuJoCo needs a "
-            "library of graphics, which MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses"
-        ) from error
+        raise cannot_be_drawn(env.spec.id if env.spec else str(env), error) from error
     if picture is None:
         raise ValueError(f"{env} draws nothing with render_mode='rgb_array'")
     return np.array(picture, dtype=np.uint8)

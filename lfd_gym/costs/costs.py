@@ -269,7 +269,8 @@ def as_costs(
         return FunctionCosts(costs, weights=weights)
     if n_actions is None:
         raise ValueError(f"{name} must be a function of (observations, actions) where states are not finitely many")
-    if n_pairs is not None and (np.ndim(costs) != 2 or len(costs) != n_pairs):  # type: ignore[arg-type]
+    costs = finite_array(name, costs, (None, None))
+    if n_pairs is not None and len(costs) != n_pairs:
         raise ValueError(f"{name} must have shape ({n_pairs}, any), got {np.shape(costs)}")
     return TableCosts(costs, n_actions, weights, name=name)
 
@@ -317,7 +318,7 @@ def check_end_is_free(name: str, features: FloatArray, state: int, n_actions: in
 
 def hidden_rows(observations: NDArray[Any]) -> NDArray[np.bool_]:
     """Say which observations stand for the absorbing state: the rows that contain NaN."""
-    return np.asarray(np.isnan(observations.reshape(len(observations), -1)).any(axis=1))
+    return np.asarray(np.isnan(observations).any(axis=tuple(range(1, observations.ndim))))
 
 
 @checked

@@ -36,7 +36,7 @@ from lfd_gym.arguments import checked
 from lfd_gym.costs.coding import PairCoding
 from lfd_gym.costs.costs import Costs, hidden_rows
 from lfd_gym.costs.sets import Ball, Box, CostClass, Simplex
-from lfd_gym.validation import FloatArray, batch_of_numbers
+from lfd_gym.validation import FloatArray, batch_of_numbers, count
 
 #: Samples among which the median distance is taken.
 _N_FOR_MEDIAN = 500
@@ -153,7 +153,7 @@ class FourierCosts(Costs):
         if chosen_from is None:
             chosen_from = "demonstrations" if chosen_from_demonstrations else "samples"
         coding = PairCoding.from_samples(observations, actions, observation_space, action_space, angles)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(count("seed", seed, 0))
         frequencies, absolute = _drawn(coding(observations, actions), n_frequencies, widths, rng)
         return cls(
             coding,
@@ -166,6 +166,7 @@ class FourierCosts(Costs):
         )
 
     @classmethod
+    @checked
     def from_demonstrations(cls, demonstrations: Any, *, actions: bool = True, **settings: Any) -> FourierCosts:
         """Choose scales and widths from `Demonstrations`; ``settings`` are those of `from_samples`.
 
@@ -211,7 +212,7 @@ class FourierCosts(Costs):
         settings are those of `from_samples`; without an action space the costs are those of observations alone.
         """
         coding = PairCoding.from_spaces(observation_space, action_space, angles)
-        rng = np.random.default_rng(seed)
+        rng = np.random.default_rng(count("seed", seed, 0))
         frequencies, absolute = _drawn(coding.uniform(_N_FOR_MEDIAN, rng), n_frequencies, widths, rng)
         return cls(
             coding,
@@ -240,6 +241,8 @@ class FourierCosts(Costs):
         over = np.zeros(len(seen), dtype=bool)
         if ended is not None:
             over = batch_of_numbers("ended", ended, len(seen)).astype(bool)
+            if over.ndim != 1:
+                raise ValueError(f"ended must have shape ({len(seen)},), got {over.shape}")
         if np.issubdtype(seen.dtype, np.floating) and seen.size:
             over = over | hidden_rows(seen)
         if not over.any():
@@ -327,7 +330,7 @@ def _drawn(
     """Draw (m, d) frequencies for kernels of widths relative to the median distance of samples."""
     if n_frequencies < 1:
         raise ValueError(f"n_frequencies must be at least 1, got {n_frequencies}")
-    if not widths or not all(0 < width < math.inf for width in widths):
+    if np.ndim(widths) != 1 or len(widths) == 0 or not all(0 < width < math.inf for width in widths):
         raise ValueError(f"widths must be one or more positive numbers, got {tuple(widths)}")
     median = _median_distance(samples, rng)
     absolute = [float(width) * median for width in widths]

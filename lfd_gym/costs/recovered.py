@@ -12,9 +12,10 @@ import numpy as np
 from gymnasium.vector.utils import concatenate, create_empty_array
 from numpy.typing import ArrayLike, NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs
 from lfd_gym.spaces import to_array
-from lfd_gym.validation import FloatArray, finite_array
+from lfd_gym.validation import FloatArray, finite_array, numbers
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecEnv
@@ -44,20 +45,22 @@ class RecoveredCost:
     array([0.125, 0.75 ])
     """
 
+    @checked
     def __init__(self, costs: Costs, weights: ArrayLike) -> None:
         self.costs = costs
         self.weights: FloatArray = finite_array("weights", weights, (costs.n_costs,))
 
     def __call__(self, observations: ArrayLike, actions: ArrayLike | None = None) -> FloatArray:
         """Return the costs of n pairs, (n,); where the costs are a table, rows that are one-hot are states."""
-        seen = np.asarray(observations)
+        seen = numbers("observations", observations)
         if self.costs.table is not None and seen.ndim == 2:
             if not (np.isin(seen, (0, 1)).all() and (seen.sum(axis=1) == 1).all()):
                 raise ValueError("observations must be states or their one-hot vectors: the costs are a table")
             seen = seen.argmax(axis=1)
-        rows = self.costs.rows(seen, None if actions is None else np.asarray(actions))
+        rows = self.costs.rows(seen, None if actions is None else numbers("actions", actions))
         return np.asarray(rows @ self.weights)
 
+    @checked
     def reward_wrapper(self, env: gym.Env[Any, Any]) -> RecoveredReward:
         """Return ``env`` with minus this cost as its reward."""
         return RecoveredReward(env, self)

@@ -58,9 +58,10 @@ class ConvexSet(ABC):
         """Return weights to begin with."""
         return self.project(np.zeros(count("size", size)))
 
+    @checked
     def check(self, name: str, weights: ArrayLike, size: int) -> FloatArray:
         """Return ``weights`` if they lie in W, to rounding, or say why they do not."""
-        array = finite_array(name, weights, (size,))
+        array = finite_array(name, weights, (count("size", size),))
         away = float(np.linalg.norm(array - self.project(array)))
         if away > _ROUNDING * max(1.0, self.radius(size)):
             raise ValueError(f"{name} must lie in {self}, got {array}, which is {away:.3g} away from it")
@@ -149,9 +150,10 @@ class Simplex(ConvexSet):
         """Equal weights."""
         return np.full(count("size", size), 1 / size)
 
+    @checked
     def check(self, name: str, weights: ArrayLike, size: int) -> FloatArray:
         """Return a distribution, rescaled to sum to one to rounding."""
-        return distribution(name, weights, size)
+        return distribution(name, weights, count("size", size))
 
     def average(self, total: FloatArray, count: int) -> FloatArray:
         """Return the mean, which sums to one to rounding."""

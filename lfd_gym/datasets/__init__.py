@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def names() -> list[str]:
     return sorted(_index())
 
 
+@checked
 def info(name: str) -> DatasetInfo:
     """Return what is known of a dataset.
 
@@ -103,10 +105,11 @@ def info(name: str) -> DatasetInfo:
     ('CartPole-v1', 500.0, 'MIT')
     """
     if name not in _index():
-        raise ValueError(f"there is no dataset {name!r}; there are {', '.join(names())}")
+        raise ValueError(f"name must be that of a dataset, got {name!r}; there are {', '.join(names())}")
     return DatasetInfo(**_index()[name])
 
 
+@checked
 def load(name: str) -> Demonstrations:
     """Return the demonstrations of that name, of the version of the environment that the installed Gymnasium has.
 

@@ -30,7 +30,7 @@ from lfd_gym.demonstrations.columns import (
 )
 from lfd_gym.demonstrations.provenance import Provenance
 from lfd_gym.spaces import check_pairs, check_space
-from lfd_gym.validation import IntArray, batch_of_numbers
+from lfd_gym.validation import IntArray, batch_of_numbers, numbers
 
 if TYPE_CHECKING:
     from imitation.data.types import Trajectory, Transitions
@@ -235,7 +235,7 @@ class Demonstrations:
 
         Initial states are kept if they are known of every trajectory.
         """
-        parts = [_checked_episode(k, Episode(*e)) for k, e in enumerate(episodes)]
+        parts = [_checked_episode(k, e) for k, e in enumerate(episodes)]
         if not parts:
             raise ValueError("episodes must hold at least one trajectory")
         columns: dict[str, Any] = {}
@@ -285,7 +285,7 @@ class Demonstrations:
     @checked
     def concatenate(parts: Sequence[Demonstrations]) -> Demonstrations:
         """Join demonstrations over the same spaces; a horizon or provenance that differs becomes unknown."""
-        if not parts:
+        if len(parts) == 0:
             raise ValueError("parts must hold at least one set of demonstrations")
         first = parts[0]
         for part in parts:
@@ -382,11 +382,20 @@ class Demonstrations:
         return interop_minari.from_dataset(dataset)
 
 
-def _checked_episode(k: int, episode: Episode) -> Episode:
+def _checked_episode(k: int, parts: Sequence[Any]) -> Episode:
     """Return trajectory ``k`` with its columns as arrays, which must be of one length."""
-    seen = np.asarray(episode.observations)
-    done = None if episode.actions is None else np.asarray(episode.actions)
-    gained = None if episode.rewards is None else np.asarray(episode.rewards)
+    try:
+        episode = Episode(*parts)
+    except TypeError:
+        raise TypeError(
+            f"episodes[{k}] must be a lfd_gym Episode or its five or six parts, got {parts!r:.80}"
+        ) from None
+    seen = numbers(f"observations of episodes[{k}]", episode.observations)
+    done = None if episode.actions is None else numbers(f"actions of episodes[{k}]", episode.actions)
+    gained = None if episode.rewards is None else numbers(f"rewards of episodes[{k}]", episode.rewards)
+    for name, column in (("observations", seen), ("actions", done), ("rewards", gained)):
+        if column is not None and column.ndim == 0:
+            raise ValueError(f"{name} of episodes[{k}] must have one row for each, got {column}")
     if len(seen) == 0 or (done is not None and len(seen) != len(done) + 1):
         found = f"{len(seen)}" if done is None else f"{len(seen)} and {len(done)}"
         raise ValueError(f"trajectory {k} must have one more observation than actions, got {found}")

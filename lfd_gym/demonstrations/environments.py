@@ -10,7 +10,21 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit  # type: ignore[attr-defined]
 
 from lfd_gym.envs.vector import RESETS_IN_SAME_STEP
+from lfd_gym.model.wrappers import peel
 from lfd_gym.spaces import array_space
+
+#: Modules whose environments and vector environments leave it to their time limit to cut episodes.
+_NEVER_CUTTING = (
+    "gymnasium.envs.classic_control.",
+    "gymnasium.envs.toy_text.",
+    "gymnasium.envs.mujoco.",
+    "gymnasium.envs.box2d.lunar_lander",
+    "gymnasium.envs.box2d.bipedal_walker",
+    "gymnasium.vector.",
+    "gymnasium.experimental.vector.",
+    "stable_baselines3.common.vec_env.",
+    "lfd_gym.envs.",
+)
 
 
 def is_environment(source: Any) -> bool:
@@ -87,6 +101,26 @@ def time_limit(source: Any) -> int | None:
     if is_gymnasium_vector(source) and not RESETS_IN_SAME_STEP:  # 1.x hands the limit to a vector entry point like this
         return spec.kwargs.get("max_episode_steps", spec.max_episode_steps)
     return spec.max_episode_steps
+
+
+def cut_by_limits_alone(source: Any) -> bool:
+    """Whether nothing but `time_limit` cuts episodes of ``source``, as far as that is known.
+
+    Environments may cut them themselves, whenever they like: CarRacing does, Gymnasium's others, by their exact class,
+    do not, nor do this package's. Wrappers are known as in `lfd_gym.model.wrappers`.
+
+    Examples
+    --------
+    >>> cut_by_limits_alone(gym.make("CartPole-v1"))
+    True
+    >>> cut_by_limits_alone(gym.wrappers.TransformReward(gym.make("CartPole-v1"), float))
+    False
+    """
+    within = [peel(env)[1] for env in _single_envs(source)]
+    layers = [source] if is_gymnasium_vector(source) or is_stable_baselines_vector(source) else []
+    while layers and hasattr(layers[-1], "venv"):
+        layers.append(layers[-1].venv)
+    return bool(within) and all(type(part).__module__.startswith(_NEVER_CUTTING) for part in (*within, *layers))
 
 
 def known_spec(source: Any) -> EnvSpec | None:

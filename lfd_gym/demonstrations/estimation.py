@@ -26,8 +26,9 @@ have norm at most R too, and no union over features is needed. ‖Ȳ − E Y‖ 
 - Bernstein in a Hilbert space (Pinelis 1994): √(2 σ² log(2/δ) / m) + 4 R log(2/δ) / 3m, with σ² = E‖Y − E Y‖², itself
   bounded by betting: ½‖Y_1 − Y_2‖², ½‖Y_3 − Y_4‖², … are independent, of mean σ² and in [0, 2R²].
 
-The rest is at most R E q; q lies between 0 and γ^H where trajectories are cut at H by design, else between 0 and 1, and
-E q is bounded by betting.
+The rest is at most R E q; q lies between 0 and γ^H where trajectories are cut at H by design and nowhere else, else
+between 0 and 1, and E q is bounded by betting. That none of those that were seen was cut elsewhere does not tell that
+none ever is: it must be known of the environment.
 """
 
 from __future__ import annotations
@@ -42,11 +43,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym._jit import jit
-from lfd_gym.arguments import checked
+from lfd_gym.arguments import check_fields, checked
 from lfd_gym.confidence import lower_bound, upper_bound
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs, check_end_is_free
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.environments import time_limit
+from lfd_gym.demonstrations.environments import cut_by_limits_alone, time_limit
 from lfd_gym.demonstrations.episodes import play_episodes
 from lfd_gym.demonstrations.rollouts import play, table_blocks, tabulated
 from lfd_gym.model.criterion import Criterion
@@ -81,6 +82,8 @@ class CostEstimate:
         What was done about the unseen mass: ``"paper"`` leaves it out, ``"rescale"`` divides by what is left.
     horizon
         Where trajectories were cut by design, if known.
+    cut_elsewhere
+        Whether others than these might have been cut before that, for reasons that are not known.
     n_steps
         Steps of the model or the environment that were taken for the estimate.
     exact
@@ -101,6 +104,15 @@ class CostEstimate:
     exact: bool = False
     error: float = 0.0
     copies: float = 1.0
+    cut_elsewhere: bool = False
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for name in ("values", "trajectory_values", "unseen_mass"):
+            if np.isnan(getattr(self, name)).any():
+                raise ValueError(f"{name} must not be NaN, got {getattr(self, name)}")
+        if math.isnan(self.copies) or math.isnan(self.error):
+            raise ValueError(f"copies and error must be numbers, got {self.copies} and {self.error}")
 
     @classmethod
     @checked
@@ -184,6 +196,8 @@ class CostEstimate:
 
     def _bernstein(self, norm: float, delta: float) -> float:
         n = self.n_trajectories
+        if norm == 0:
+            return 0.0
         first, second = self.trajectory_values[0 : n - 1 : 2], self.trajectory_values[1:n:2]
         if n < 2:
             return math.inf
@@ -197,7 +211,8 @@ class CostEstimate:
 
     def _mean_unseen(self, delta: float) -> float:
         """Bound E q from above."""
-        largest = 1.0 if self.horizon is None else float(self.criterion.unseen(self.horizon))
+        designed = None if self.cut_elsewhere else self.horizon
+        largest = 1.0 if designed is None else float(self.criterion.unseen(designed))
         if largest == 0:
             return 0.0
         shares = np.minimum(self.unseen_mass[:, None] / largest, 1.0)
@@ -309,6 +324,7 @@ def played_costs(
     sums = _Sums(n_episodes, costs, criterion)
     play_episodes(env, policy, n_episodes, horizon, rng, sums)
     estimate = sums.estimate(min(horizon, time_limit(env) or horizon))
+    estimate = replace(estimate, cut_elsewhere=not cut_by_limits_alone(env))
     return estimate, Returns(sums.rewards, sums.discounted, sums.lengths)
 
 

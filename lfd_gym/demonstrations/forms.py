@@ -42,7 +42,7 @@ def as_demonstrations(
         return Demonstrations.from_imitation(source, *spaces, horizon)
     if hasattr(source, "obs") and hasattr(source, "acts"):
         return _from_steps(source, *spaces, horizon)
-    if not isinstance(source, Iterable):
+    if not isinstance(source, Iterable) or getattr(source, "shape", None) == ():
         raise TypeError(f"demonstrations cannot be {type(source).__name__}: pass trajectories or transitions")
     items = list(source)
     if not items:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -92,8 +94,17 @@ def collect_from_keyboard(
     return Demonstrations.concatenate(finished)
 
 
+def has_screen() -> bool:
+    """Whether a window could be shown, as far as the environment of the process says."""
+    if not sys.platform.startswith("linux"):
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER"))
+
+
 def check_screen() -> None:
     """Refuse a person where no window can be opened."""
+    if not has_screen():  # SDL would complain in lines of its own
+        raise OSError("a window needs a screen, and there is none: neither DISPLAY nor WAYLAND_DISPLAY is set")
     driver = _pygame().display.get_driver()
     if driver in ("dummy", "offscreen"):
         raise OSError(f"a window needs a screen, and there is none: SDL shows it nowhere (driver {driver!r})")

@@ -33,13 +33,15 @@ from numpy.typing import NDArray
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
 from lfd_gym.demonstrations.imitation_datasets import read_arrow, rows
-from lfd_gym.files import refusing, replacing_folder
+from lfd_gym.files import check_own_folder, refusing, replacing_folder
 from lfd_gym.spaces import array_space, to_array
 
 if TYPE_CHECKING:
     from imitation.data.types import Trajectory, Transitions
 
 _TRUNCATED = "TimeLimit.truncated"
+#: What the folder of a dataset consists of.
+_FILES = r"state\.json|dataset_info\.json|data-\d+-of-\d+\.arrow"
 _END = "lfd_gym.end"  # [terminated, truncated]
 
 
@@ -136,6 +138,8 @@ def save_dataset(demonstrations: Demonstrations, path: str | Path, overwrite: bo
     trajectories = to_trajectories(demonstrations)
     from imitation.data import serialize
 
+    if overwrite:
+        check_own_folder(path, _FILES, "dataset of imitation")
     with replacing_folder(path, overwrite) as unfinished:
         serialize.save(unfinished, trajectories)
 

@@ -20,7 +20,7 @@ import numpy as np
 from lfd_gym.demonstrations.demonstrations import Demonstrations, Episode
 from lfd_gym.demonstrations.hdf5_links import check_inside
 from lfd_gym.demonstrations.provenance import Provenance, identity
-from lfd_gym.files import FileContentError, refusing, replacing_folder
+from lfd_gym.files import FileContentError, check_own_folder, refusing, replacing_folder
 from lfd_gym.spaces import array_space, to_array
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: Where Minari's metadata keep what only lfd_gym knows.
 _OWN_KEY = "lfd_gym"
+#: What the folder of a dataset consists of.
+_FILES = r"data/(metadata\.json|main_data\.hdf5|\d+/.+)"
 
 
 def create_dataset(
@@ -88,6 +90,8 @@ def create_dataset(
         "num_episodes_average_score": num_episodes_average_score,
         _OWN_KEY: {"horizon": demonstrations.horizon, "provenance": demonstrations.provenance.to_dict()},
     }
+    if overwrite:
+        check_own_folder(path, _FILES, "Minari dataset")
     with replacing_folder(path, overwrite) as unfinished:
         (unfinished / "data").mkdir(parents=True)
         storage = MinariStorage.new(
@@ -220,7 +224,7 @@ def _refuse_missing_spaces(dataset_id: str) -> None:
         metadata = dict(json.loads(path.read_text(encoding="utf-8")))
     for key in ("observation_space", "action_space"):
         if key not in metadata:
-            raise ValueError(f"the Minari dataset {dataset_id!r} does not say its {key}")
+            raise FileContentError(f"the Minari dataset {dataset_id!r} does not say its {key}: {path}")
     n_bytes = sum(file.stat().st_size for file in path.parent.iterdir() if file.is_file())
     if not 0 < metadata.get("total_episodes", 0) <= n_bytes:  # as many numbers are made before any is read
         raise FileContentError(f"{path} cannot be right: it counts {metadata.get('total_episodes')} episodes")

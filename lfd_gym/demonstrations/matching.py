@@ -16,6 +16,8 @@ from lfd_gym.demonstrations.environments import known_spec
 from lfd_gym.demonstrations.provenance import NOT_COMPARED, as_json
 
 _UNKNOWN = object()
+#: What is less likely than this is not taken for chance.
+_SELDOM = 1e-3
 
 
 def check_provenance(demonstrations: Demonstrations, env: Any, allow_mismatch: bool = False) -> None:
@@ -102,10 +104,11 @@ def _said(kwargs: Mapping[str, Any], names: list[str]) -> str:
 
 
 def check_held_out(held_out: Demonstrations, shown: Demonstrations) -> None:
-    """Refuse held-out demonstrations that are those that were shown: the same ones, or, of numbers, any of them.
+    """Refuse held-out demonstrations that are those that were shown: the same ones, some of them, or, of numbers, any.
 
     Where every trajectory is the same, as a deterministic expert's in a world without chance, nothing can be told, nor
-    does it matter.
+    does it matter. Of states that are counted, some may come again by chance. Had m trajectories that all differ been
+    drawn from few, two would be alike, so a new one is among them with a probability of about 2/m at most.
     """
     ours, theirs = ([_content(part, k) for k in range(len(part))] for part in (held_out, shown))
     known = set(theirs)
@@ -114,7 +117,8 @@ def check_held_out(held_out: Demonstrations, shown: Demonstrations) -> None:
     space = shown.observation_space
     numbers = isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating)
     again = [k for k, each in enumerate(ours) if each in known]
-    if again and (numbers or ours == theirs):
+    taken = len(again) == len(ours) and len(known) == len(theirs) and (2 / len(theirs)) ** len(ours) < _SELDOM
+    if again and (numbers or ours == theirs or taken):
         raise ValueError(
             f"held_out must be other demonstrations than those of the task, but trajectory {again[0]} is among these: "
             "keep some back with select before making the task"

@@ -15,7 +15,10 @@ from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import hidden_rows
 from lfd_gym.features.value_features import ValueFeatures
 from lfd_gym.policies.tiles import TileGrid
-from lfd_gym.validation import FloatArray, finite_array
+from lfd_gym.validation import FloatArray, count, finite_array, numbers
+
+#: More frequencies than this are no memory's.
+_MOST_NUMBERS = 2**40
 
 
 class RadialBasisFeatures(ValueFeatures):
@@ -36,15 +39,17 @@ class RadialBasisFeatures(ValueFeatures):
     @checked
     def __init__(self, centres: ArrayLike, widths: ArrayLike) -> None:
         self.centres = finite_array("centres", centres, (None, None))
-        self.n_features, dimension = self.centres.shape
+        self.n_features, self._dimension = self.centres.shape
         one = np.ndim(widths) == 0
-        self.widths = np.broadcast_to(finite_array("widths", widths, () if one else (dimension,)), (dimension,))
+        self.widths = np.broadcast_to(
+            finite_array("widths", widths, () if one else (self._dimension,)), (self._dimension,)
+        )
         if not (self.widths > 0).all():
             raise ValueError(f"widths must be positive, got {self.widths}")
 
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
-        return _on_visible(observations, self.n_features, self._rows)
+        return _on_visible(observations, self._dimension, self.n_features, self._rows)
 
     def _rows(self, points: FloatArray) -> FloatArray:
         scaled, centres = points / self.widths, self.centres / self.widths
@@ -74,13 +79,15 @@ class RandomFourierFeatures(ValueFeatures):
         scales = finite_array("widths", widths, (None,))
         if not (scales > 0).all():
             raise ValueError(f"widths must be positive, got {scales}")
-        self.n_features = n_features
+        self.n_features, self._dimension = count("n_features", n_features), scales.size
+        if self.n_features * self._dimension > _MOST_NUMBERS:
+            raise ValueError(f"n_features must be such that the frequencies fit into memory, got {n_features}")
         self.frequencies = rng.standard_normal((n_features, scales.size)) / scales
         self.phases = rng.uniform(0, 2 * np.pi, n_features)
 
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
-        return _on_visible(observations, self.n_features, self._rows)
+        return _on_visible(observations, self._dimension, self.n_features, self._rows)
 
     def _rows(self, points: FloatArray) -> FloatArray:
         return np.asarray(np.cos(points @ self.frequencies.T + self.phases))
@@ -94,11 +101,11 @@ class TileValueFeatures(ValueFeatures):
     @checked
     def __init__(self, grid: TileGrid) -> None:
         self.grid = grid
-        self.n_features = grid.n_tiles
+        self.n_features, self._dimension = grid.n_tiles, len(grid.counts)
 
     def evaluate(self, observations: ArrayLike) -> FloatArray:
         """Return the rows ψ_x of a batch, (n, n_u)."""
-        return _on_visible(observations, self.n_features, self._rows)
+        return _on_visible(observations, self._dimension, self.n_features, self._rows)
 
     def _rows(self, points: FloatArray) -> FloatArray:
         rows = np.zeros((len(points), self.n_features))
@@ -106,12 +113,19 @@ class TileValueFeatures(ValueFeatures):
         return rows
 
 
-def _on_visible(observations: ArrayLike, n_features: int, rows: Callable[[FloatArray], FloatArray]) -> FloatArray:
+def _on_visible(
+    observations: ArrayLike, dimension: int, n_features: int, rows: Callable[[FloatArray], FloatArray]
+) -> FloatArray:
     """Apply ``rows`` to the observations that are not of the absorbing state, and leave zeros for those that are."""
-    batch = np.asarray(observations, dtype=np.float64)
-    if batch.ndim != 2:
-        raise ValueError(f"observations must have shape (n, d), got {batch.shape}")
+    batch = numbers("observations", observations).astype(np.float64)
+    if batch.ndim != 2 or batch.shape[1] != dimension:
+        raise ValueError(f"observations must have shape (n, {dimension}), got {batch.shape}")
     visible = ~hidden_rows(batch)
     result = np.zeros((len(batch), n_features))
-    result[visible] = rows(batch[visible])
+    with np.errstate(over="ignore", invalid="ignore"):  # told below
+        result[visible] = rows(batch[visible])
+    if np.isnan(result).any():
+        raise ValueError(
+            f"observations must not be so large that features overflow, got up to {np.nanmax(np.abs(batch))}"
+        )
     return result

@@ -34,6 +34,8 @@ from lfd_gym.validation import (
 )
 
 _ROUNDING = 1e-8
+#: Divided by less than this, numbers overflow.
+_SMALLEST = np.finfo(float).tiny
 
 
 class NoPolicyError(TypeError):
@@ -320,7 +322,7 @@ def soft_occupancies(memberships: Any, n_actions: int) -> FiniteOccupancyFeature
     """
     masses: sp.csc_array = sp.csc_array(checked_sparse("memberships", memberships), dtype=np.float64)
     totals = np.asarray(masses.sum(axis=0)).ravel()
-    if (masses.data < 0).any() or not (np.isfinite(totals).all() and (totals > 0).all()):
+    if (masses.data < 0).any() or not (np.isfinite(totals).all() and (totals >= _SMALLEST).all()):
         raise ValueError("memberships must be nonnegative and finite, with a positive entry in every column")
     count("n_actions", n_actions)
     states = masses @ sp.diags_array(1 / totals)

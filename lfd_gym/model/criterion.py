@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from lfd_gym.arguments import checked
 from lfd_gym.validation import FloatArray, count, discount_factor, number
@@ -72,19 +73,24 @@ class Criterion:
         return np.asarray(weights if self.horizon is None else np.where(steps < self.horizon, weights, 0.0))
 
     @checked
-    def unseen(self, lengths: Any) -> Any:
+    def unseen(self, lengths: ArrayLike) -> Any:
         """Return how much of the weight comes after ``lengths`` steps."""
-        if not (np.asarray(lengths) >= 0).all():
-            raise ValueError(f"lengths must not be negative, got {lengths}")
+        steps = np.asarray(lengths)
+        if not (steps >= 0).all():
+            raise ValueError(f"lengths must not be negative, got {steps}")
+        if steps.dtype.kind == "u":  # minus an unsigned number is a large one
+            lengths = steps.astype(np.float64)
         if self.horizon is None:
-            return self.discount ** (np.asarray(lengths) if isinstance(lengths, (list, tuple)) else lengths)
+            return self.discount ** (lengths if isinstance(lengths, (int, float)) else np.asarray(lengths))
         left = np.maximum(self.horizon - np.asarray(lengths), 0)
         if self.discount == 1:
             return left / self.horizon
         # γ^T (1 − γ^(H−T)) / (1 − γ^H)
         rate = math.log(self.discount)
         return (
-            np.exp(rate * np.minimum(lengths, self.horizon)) * np.expm1(rate * left) / math.expm1(rate * self.horizon)
+            np.exp(rate * np.minimum(np.asarray(lengths), self.horizon))
+            * np.expm1(rate * left)
+            / math.expm1(rate * self.horizon)
         )
 
     @checked

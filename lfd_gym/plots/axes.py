@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from lfd_gym.validation import check_type
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -14,6 +16,16 @@ def new_axes() -> Axes:
     from matplotlib.figure import Figure
 
     return Figure(figsize=(6, 5), layout="constrained").add_subplot()
+
+
+def axes_or_new(axes: Axes | None) -> Axes:
+    """Return the axes that were given to be drawn on, or new ones."""
+    from matplotlib.axes import Axes
+
+    if axes is None:
+        return new_axes()
+    check_type("axes", axes, Axes, "matplotlib Axes")
+    return axes
 
 
 def save_figure(axes: Axes, path: str | Path | BinaryIO) -> None:

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.statements import Certificate
-from lfd_gym.plots.axes import new_axes
+from lfd_gym.plots.axes import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,6 +19,7 @@ _N_OVER, _TIMES = 40, 100.0
 _SEEN = 1e-3
 
 
+@checked
 def draw_certificate(certificate: Certificate, axes: Axes | None = None) -> Axes:
     """Draw the bound of a certificate over the number of demonstrations, or rollouts, with what it consists of.
 
@@ -40,7 +42,7 @@ def draw_certificate(certificate: Certificate, axes: Axes | None = None) -> Axes
     bounds = np.array([certificate.forecast(*((each, 1.0) if of_expert else (1.0, each))) for each in times])
     grows = "demonstrations" if of_expert else "rollouts"
     steady = {reason: part for reason, part in said.parts.items() if reason != grows}
-    axes = new_axes() if axes is None else axes
+    axes = axes_or_new(axes)
     level = np.full(times.size, said.found)
     axes.fill_between(now * times, np.minimum(level, 0.0), level, alpha=0.5, label="distance found")
     for reason, part in steady.items():
@@ -52,7 +54,8 @@ def draw_certificate(certificate: Certificate, axes: Axes | None = None) -> Axes
     axes.plot(now * times, bounds, color="black", label="at most")
     axes.plot([now], [said.bound], "o", color="black", label=f"now, {now:,} {grows}")
     if certificate.random_distance is not None:
-        axes.axhline(certificate.random_distance, color="grey", linestyle="--", label="random play")
+        label = "said of random play" if certificate.random_is_bound else "random play"
+        axes.axhline(certificate.random_distance, color="grey", linestyle="--", label=label)
     axes.set_xscale("log")
     axes.set_xlabel(f"number of {grows}")
     axes.set_ylabel(f"cost distance to the {said.about}")

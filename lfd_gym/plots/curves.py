@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.assessment.evaluation import Evaluation
-from lfd_gym.plots.axes import new_axes
+from lfd_gym.plots.axes import axes_or_new
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,10 +27,10 @@ def draw_residuals(solution: Any, axes: Axes | None = None) -> Axes:
     axes
         To draw on, by default new ones.
     """
-    history = np.array([*solution.residual_history], dtype=np.float64).reshape(-1, 2)
+    history = np.array([*getattr(solution, "residual_history", ())], dtype=np.float64).reshape(-1, 2)
     if not len(history):
         raise ValueError("solution must have a residual_history to be drawn, which needs a problem with a known model")
-    axes = new_axes() if axes is None else axes
+    axes = axes_or_new(axes)
     iterations, residuals = history.T
     axes.loglog(iterations, residuals, marker="o", label="residual")
     axes.loglog(iterations, residuals[-1] * np.sqrt(iterations[-1] / iterations), "--", color="grey", label="1/√N")
@@ -39,6 +40,7 @@ def draw_residuals(solution: Any, axes: Axes | None = None) -> Axes:
     return axes
 
 
+@checked
 def draw_comparison(
     evaluations: Mapping[str, Evaluation], quantity: Quantity = "normalised_score", axes: Axes | None = None
 ) -> Axes:
@@ -57,7 +59,7 @@ def draw_comparison(
     unknown = [name for name, value in values.items() if value is None]
     if unknown or not values:
         raise ValueError(f"evaluations must be of at least one policy and have a {quantity}, which {unknown} lack")
-    axes = new_axes() if axes is None else axes
+    axes = axes_or_new(axes)
     names = list(values)
     axes.barh(names, list(values.values()), color="#0072B2", alpha=0.7)
     for name in names:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lfd_gym.plots.axes import grid_shape, new_axes
+from lfd_gym.plots.axes import axes_or_new, grid_shape
 from lfd_gym.policies.conversion import policy_table
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray
@@ -27,7 +27,7 @@ _FAINTEST, _LENGTH = 0.02, 0.42
 
 def over_states(values: FloatArray, task: Task, axes: Axes | None, label: str, colours: str) -> Axes:
     """Draw one number for each state."""
-    axes, shape = new_axes() if axes is None else axes, _shape(task)
+    axes, shape = axes_or_new(axes), _shape(task)
     if shape is None:
         axes.bar(np.arange(values.size), values, width=1.0)
         axes.set_xlabel("state")
@@ -46,7 +46,7 @@ def policy_over_states(policy: Any, task: Task, axes: Axes | None) -> Axes:
     table, shape = policy_table(policy, task.dynamics), _shape(task)
     directions = _DIRECTIONS.get(type(_source(task)).__name__)
     if shape is None or directions is None:
-        axes = new_axes() if axes is None else axes
+        axes = axes_or_new(axes)
         image = axes.imshow(table.T, aspect="auto", vmin=0, vmax=1, cmap="viridis", interpolation="nearest")
         axes.figure.colorbar(image, ax=axes, label="probability")
         axes.set_xlabel("state")

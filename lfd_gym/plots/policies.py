@@ -9,6 +9,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.costs.recovered import RecoveredCost
 from lfd_gym.plots.finite import occupancy_of_states, over_states, policy_over_states
 from lfd_gym.plots.states import actions_of, over_simulator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _FEW = 10
 
 
+@checked
 def draw_policy(policy: Any, task: Task, axes: Axes | None = None) -> Axes:
     """Draw how a policy acts.
 
@@ -59,6 +61,7 @@ def _scale_of(actions: gym.Space[Any]) -> dict[str, Any]:
     return {}
 
 
+@checked
 def draw_occupancy(policy: Any, task: Task, axes: Axes | None = None) -> Axes:
     """Draw in which of finitely many states a policy spends its time, discounted.
 
@@ -74,6 +77,7 @@ def draw_occupancy(policy: Any, task: Task, axes: Axes | None = None) -> Axes:
     return over_states(occupancy_of_states(policy, task), task, axes, "share of the time", "viridis")
 
 
+@checked
 def draw_values(
     values: FloatArray | Callable[[Any], Any], task: Task, axes: Axes | None = None, policy: Any = None
 ) -> Axes:
@@ -98,6 +102,7 @@ def draw_values(
     return over_simulator(values, task, axes, "value", "magma_r", policy)
 
 
+@checked
 def draw_cost(cost: RecoveredCost, policy: Any, task: Task, axes: Axes | None = None) -> Axes:
     """Draw a recovered cost, where the policy acts.
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lfd_gym.plots.axes import new_axes
+from lfd_gym.plots.axes import axes_or_new
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray
@@ -80,7 +80,7 @@ def _draw_over_states(
     colours: str,
     scale: Mapping[str, Any],
 ) -> Axes:
-    axes = new_axes() if axes is None else axes
+    axes = axes_or_new(axes)
     low, high = scale.get("vmin"), scale.get("vmax")
     image = axes.imshow(values, origin="lower", extent=extent, aspect="auto", cmap=colours, vmin=low, vmax=high)
     axes.figure.colorbar(image, ax=axes, label=label, ticks=scale.get("ticks"))

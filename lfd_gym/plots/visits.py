@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.arguments import checked
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.envs.gridworld import StochasticGridworldEnv
 from lfd_gym.envs.rendering import render_grid
@@ -16,6 +17,7 @@ from lfd_gym.plots.axes import grid_shape
 from lfd_gym.validation import IntArray
 
 
+@checked
 def visit_counts(demonstrations: Demonstrations) -> IntArray:
     """(S,) how often an action was taken in each state of a finite space."""
     space = demonstrations.observation_space
@@ -24,6 +26,7 @@ def visit_counts(demonstrations: Demonstrations) -> IntArray:
     return np.bincount(demonstrations.acted_on, minlength=int(space.n))
 
 
+@checked
 def save_visit_map(demonstrations: Demonstrations, path: str | Path, env: gym.Env[Any, Any] | None = None) -> None:
     """Write a PNG heat map of where the expert acted.
 

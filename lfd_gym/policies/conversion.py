@@ -129,7 +129,7 @@ def policy_table(
         found = as_policy(TablePolicy(table[:visible]), deterministic=base is not found)
     if not (found.has_probabilities or deterministic):
         raise ValueError(
-            f"{found} does not say its action probabilities: pass deterministic=True to take its "
+            f"policy {found} does not say its action probabilities: pass deterministic=True to take its "
             "deterministic actions, or judge it by rollouts"
         )
     states = _state_observations(found, visible)

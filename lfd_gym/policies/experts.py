@@ -35,6 +35,8 @@ def noisy_policy(policy: ArrayLike, epsilon: float) -> FloatArray:
     rows = np.asarray(policy, dtype=np.float64)
     if rows.ndim != 2:
         raise ValueError(f"policy must have shape (S, A), got {rows.shape}")
+    if rows.size == 0:
+        raise ValueError(f"policy must have states and actions, got shape {rows.shape}")
     rows = policy_array("policy", rows, *rows.shape)
     return np.asarray((1 - epsilon) * rows + epsilon / rows.shape[1])
 
@@ -63,6 +65,8 @@ def soft_optimal_policy(mdp: FiniteMDP, cost: ArrayLike, temperature: float, tol
     check_type("mdp", mdp, FiniteMDP)
     if not 0 < temperature < np.inf:
         raise ValueError(f"temperature must be positive and finite, got {temperature}")
+    if (1 - mdp.discount) * temperature < np.finfo(float).tiny:
+        raise ValueError(f"temperature must be so large that costs can be divided by it, got {temperature}")
     if not 0 < tolerance < np.inf:
         raise ValueError(f"tolerance must be positive and finite, got {tolerance}")
     costs = mdp.pair_cost(cost)

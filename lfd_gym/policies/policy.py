@@ -18,8 +18,9 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
+from lfd_gym.arguments import checked
 from lfd_gym.spaces import array_space, batch_size, to_array
-from lfd_gym.validation import FloatArray, IntArray
+from lfd_gym.validation import FloatArray, IntArray, numbers
 
 Arrays: TypeAlias = dict[str, NDArray[Any]]
 #: (which of the episodes begun together, their observations) → their actions.
@@ -113,6 +114,7 @@ class Policy(ABC):
         self.outer_observation_space = space if nested else None
         self.observation_space = array_space("observation_space", space) if nested and space is not None else space
 
+    @checked
     def predict(
         self, observation: Any, state: Any = None, episode_start: Any = None, deterministic: bool = False
     ) -> tuple[Any, Any]:
@@ -130,7 +132,7 @@ class Policy(ABC):
             if size is None:
                 return np.asarray(gym.spaces.flatten(outer, observation))[None], True
             return to_array(outer, observation, size), False
-        array = np.asarray(observation)
+        array = numbers("observation", observation)
         shape = (self.observation_space.shape or ()) if self.observation_space is not None else array.shape[1:]
         fits = array.ndim - len(shape) in (0, 1) and array.shape[array.ndim - len(shape) :] == shape
         if isinstance(self.observation_space, gym.spaces.Discrete):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lfd_gym.model.mdp import one_hot
 from lfd_gym.policies.policy import Actor, Arrays, FinitePolicy, Policy
 from lfd_gym.spaces import check_space, space_from_data
-from lfd_gym.validation import FloatArray, IntArray, policy_array
+from lfd_gym.validation import FloatArray, IntArray, numbers, policy_array
 
 #: What begins the names of the arrays of a policy within another.
 _INNER = "inner:"
@@ -48,7 +48,7 @@ class TablePolicy(FinitePolicy):
 
     def probabilities(self, observations: NDArray[Any]) -> FloatArray:
         """Look the states up."""
-        return np.asarray(self.table[self._states(np.asarray(observations))])
+        return np.asarray(self.table[self._states(numbers("observations", observations))])
 
     def _states(self, observations: NDArray[Any]) -> IntArray:
         """Return the states that observations stand for, or refuse those that stand for none."""

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from lfd_gym.arguments import checked
 from lfd_gym.policies.policy import Arrays, FinitePolicy
-from lfd_gym.validation import FloatArray, IntArray, finite_array, policy_array
+from lfd_gym.validation import FloatArray, IntArray, finite_array, indices_below, policy_array
 
 
 class TileGrid:
@@ -40,7 +40,7 @@ class TileGrid:
         self.high = finite_array("high", high, (len(counts),))
         if (self.high <= self.low).any():
             raise ValueError(f"high must exceed low along every axis, got low {self.low} and high {self.high}")
-        if not counts or min(counts) < 1:
+        if len(counts) == 0 or min(counts) < 1:
             raise ValueError(f"counts must be at least 1 along every axis, got {tuple(counts)}")
         self.counts = tuple(int(n) for n in counts)
         self.n_tiles = math.prod(self.counts)  # exact: NumPy's product would overflow in silence
@@ -55,9 +55,11 @@ class TileGrid:
         along = np.clip(position, 0, np.array(self.counts) - 1)
         return np.asarray(np.ravel_multi_index(tuple(along.T), self.counts), dtype=np.int64)
 
+    @checked
     def sample(self, tiles: IntArray, rng: np.random.Generator) -> FloatArray:
         """Draw one point uniformly from each named tile, (n, d)."""
-        along: NDArray[Any] = np.stack(np.unravel_index(tiles, self.counts), axis=1)
+        checked_tiles = indices_below("tiles", tiles, self.n_tiles).reshape(-1)
+        along: NDArray[Any] = np.stack(np.unravel_index(checked_tiles, self.counts), axis=1)
         return np.asarray(self.low + (along + rng.random(along.shape)) * self.widths)
 
 

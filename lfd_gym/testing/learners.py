@@ -89,6 +89,7 @@ def check_learner(learner: Learner, task: Task | None = None, *, budget: int | N
     >>> from lfd_gym.testing import check_learner
     >>> check_learner(make_learner("tabular_bc"))
     """
+    count("seed", seed, 0)
     task = _small_task() if task is None else task
     given = copy.deepcopy(task.demonstrations.observations), copy.deepcopy(task.demonstrations.actions)
     stream = _global_stream()

@@ -19,13 +19,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lfd_gym.files import check_writable, refusing, replacing_folder
+from lfd_gym.files import FileContentError, check_writable, refusing, replacing_folder
 from lfd_gym.policies.files import load_policy, save_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.resources import Resources, machine, versions
 from lfd_gym.validation import FloatArray
 
 _FILES = frozenset({"config.json", "policy.npz", "weights.json", "certificate.json", "metrics.json", "log.txt"})
+#: What is read of ``config.json``, and of which kinds it is if it is there.
+_KINDS: dict[str, Any] = {
+    "env": str,
+    "env_kwargs": (list, dict),
+    "demonstrations": str,
+    "discount": (int, float),
+    "cost_features": str,
+    "allow_mismatch": bool,
+}
 
 
 @dataclass
@@ -101,7 +110,12 @@ def read_config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.is_file():
         raise FileNotFoundError(f"{folder} is not the folder of a training run: it has no config.json")
-    return _read_json(path)
+    config = _read_json(path)
+    for name, kinds in _KINDS.items():
+        value = config.get(name)
+        if value is not None and (not isinstance(value, kinds) or (isinstance(value, bool) and kinds is not bool)):
+            raise FileContentError(f"{path} is not that of a training run: {name} is {value!r:.80}")
+    return config
 
 
 def read_resources(folder: Path) -> Resources:

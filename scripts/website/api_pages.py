@@ -29,13 +29,14 @@ def api_pages() -> dict[str, str]:
     parts: dict[str, list[str]] = {}
     for name in public_names():
         parts.setdefault(_part(name), []).append(name)
+    shown = {part: _once(names) for part, names in parts.items()}
     pages = {
         f"api/{part}.md": "\n\n".join([f"# {part}", _said_of(part), *(f"::: {name}" for name in names)]) + "\n"
         for part, names in sorted(parts.items())
     }
     lines = [
         f"| [{part}]({part}.md) | {', '.join(_link(part, name) for name in names)} |"
-        for part, names in sorted(parts.items())
+        for part, names in sorted(shown.items())
     ]
     overview = ["# Reference", _OVERVIEW, "| part | names |\n|---|---|\n" + "\n".join(lines)]
     return {"api/index.md": "\n\n".join(overview) + "\n", **pages}
@@ -46,6 +47,12 @@ _OVERVIEW = (
     "`lfd_gym.features`, `lfd_gym.baselines`, `lfd_gym.datasets`, `lfd_gym.envs`, `lfd_gym.plots` and "
     "`lfd_gym.testing` under their module. Modules and names that are not here may change at any time."
 )
+
+
+def _once(names: list[str]) -> list[str]:
+    """Return the names without those that are at a second place: the overview links to the first."""
+    last = [name.rpartition(".")[2] for name in names]
+    return [name for k, name in enumerate(names) if last[k] not in last[:k]]
 
 
 def _link(part: str, name: str) -> str:

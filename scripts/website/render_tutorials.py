@@ -45,7 +45,7 @@ def rendered(tutorial: Path, run: bool = True) -> Page:
         if picture is not None:
             name = f"{tutorial.stem}_{len(page.pictures) + 1}.png"
             page.pictures[name] = picture
-            parts.append(f"![]({name})")
+            parts.append(f"![{value.get_title() or tutorial.stem}]({name})")
         elif value is not None:
             printed += repr(value)
         if printed.strip():

@@ -1,5 +1,7 @@
 """Certificates: exact ones are exact, sampled ones hold as often as they say, and both print readably."""
 
+from dataclasses import replace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from apprentice_oracle import apprentice
 from hypothesis import given, settings
 from problems import estimate_of, random_point, saddle_point_problems
 from strategies import random_policy
+from worlds import too_many
 
 import lfd_gym as lfd
 from lfd_gym import (
@@ -90,7 +93,7 @@ def test_exact_certificate_of_a_solved_problem_is_tight():
     weights = solution.point
     certificate = certify_saddle_point(problem, weights, expert=None, delta=0.1)
     best = apprentice(problem.mdp, problem.costs.table, problem.expert_features)
-    assert certificate.cost_distance_bound == certificate.cost_distance
+    assert certificate.cost_distance_bound == pytest.approx(certificate.cost_distance + 1e-10, abs=1e-14)
     np.testing.assert_allclose(certificate.cost_distance, best.value, atol=1e-5)
     assert certificate.excess_bound < 1e-4
     # Another policy has a cost distance, but the approximation terms are about π_θ.
@@ -133,7 +136,7 @@ def test_the_radius_is_asked_at_its_share_of_delta():
         n_samples=10,
         n_per_column=2,
     )
-    np.testing.assert_allclose(asked, [0.06, 0.02])
+    np.testing.assert_allclose(asked, [0.06, 0.06, 0.02, 0.02])  # each side
 
 
 @pytest.mark.parametrize("value_domain", ["ball", "box"])
@@ -221,6 +224,31 @@ def test_certificates_from_samples_hold_as_often_as_they_say(cost_class):
         slack.append(certificate.cost_distance_bound - truth)
     assert failures <= 8
     assert np.median(slack) < 0.35  # and they say something
+
+
+@pytest.mark.parametrize("repeats", [100, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("cost_class", ["simplex", "ball"])
+@pytest.mark.parametrize("known", [True, False])
+def test_certificates_of_points_cover(known, cost_class, repeats):
+    """With ρ̂ from three demonstrations that were cut early; a binomial test at 1e-3 of both bounds together."""
+    problem, rng = small_problem(6, cost_class=cost_class)
+    model, delta = TabularModel.of(problem.mdp), 0.1
+    expert = random_policy(problem.mdp, rng)
+    table = problem.costs.table
+    truth = table.T @ problem.mdp.occupancy(expert).ravel()
+    with_truth = replace(problem, expert_features=truth)
+    everything = lfd.collect(model, expert, 3 * repeats, 4, rng)
+    draws = {} if known else {"model": model, "rng": rng, "n_rollouts": 30, "n_samples": 200, "n_per_column": 20}
+    missed = 0
+    for k in range(repeats):
+        demos = everything.select(np.arange(3 * k, 3 * k + 3))
+        estimate = lfd.feature_expectations(demos, problem.costs, problem.discount, truncation="rescale")
+        asked = replace(problem, expert_features=estimate.values)
+        point = random_point(asked, rng)
+        certificate = certify_saddle_point(asked, point, expert=estimate, delta=delta, **draws)
+        false = certificate.cost_distance_bound < true_distance(problem, problem.policy(point[0]), truth)
+        missed += false or certificate.residual_bound < with_truth.saddle_point_residual(point)
+    assert not too_many(missed, repeats, delta)
 
 
 def test_certificates_of_a_continuous_model_with_an_end():

@@ -160,7 +160,7 @@ def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
     lfd.collect(model, problem.policy(point[0]), 300, horizon, rng)
     residual = sample_residual(problem, model, point, n_samples=100, n_per_column=10, delta=0.02, rng=rng)
     np.testing.assert_allclose(known.residual_bound, residual.bound, rtol=1e-12)
-    np.testing.assert_allclose(asked, [0.02])
+    np.testing.assert_allclose(asked, [0.02, 0.02])  # each side
 
 
 @CLASSES
@@ -171,10 +171,41 @@ def test_the_bounds_of_an_exact_certificate_are_the_formulas(cost_class):
     )
     occupancy = problem.mdp.occupancy(problem.policy(point[0])).ravel()
     difference = problem.costs.table.T @ occupancy - problem.expert_features
-    bound = furthest_distance(difference, RADII / 2, cost_class)
+    bound = furthest_distance(difference, RADII / 2 + 1e-10, cost_class)  # what the occupancy leaves open is added
     np.testing.assert_allclose(certificate.cost_distance_bound, bound, rtol=1e-12)
     residual = problem.saddle_point_residual(point) + largest_over_class(RADII, cost_class)
     np.testing.assert_allclose(certificate.residual_bound, residual, rtol=1e-12)
+
+
+@CLASSES
+def test_what_is_not_seen_of_demonstrations_counts_alike_however_it_is_estimated(cost_class):
+    """An estimate that is rescaled lies on one side of what is known: bounds do not suffer from it."""
+    problem, point = some_problem(cost_class=cost_class)
+    rng, costs = np.random.default_rng(2), problem.costs
+    expert, policy = (random_policy(problem.mdp, rng) for _ in range(2))
+    demos = lfd.collect(TabularModel.of(problem.mdp), expert, 400, 3, rng)
+    bounds, points, found = [], [], []
+    for truncation in ("paper", "rescale"):
+        estimate = feature_expectations(demos, costs, GAMMA, truncation=truncation)
+        own = SaddlePointProblem(
+            costs,
+            estimate.values,
+            problem.occupancy_features,
+            problem.value_features,
+            GAMMA,
+            value_radius=4.0,
+            mdp=problem.mdp,
+        )
+        points.append(certify_saddle_point(own, point, expert=estimate, delta=0.1).cost_distance_bound)
+        task = Task(TabularModel.of(problem.mdp), demos, discount=GAMMA, costs=costs)
+        settings = {"delta": 0.1, "rng": np.random.default_rng(0), "n_rollouts": 300, "truncation": truncation}
+        statement = certify(policy, task, **settings).to_expert
+        bounds.append(statement.bound)
+        found.append(statement.found)
+        assert statement.found + sum(statement.parts.values()) == pytest.approx(statement.bound, abs=1e-12)
+    assert abs(found[0] - found[1]) > 0.02  # so that there is something to tell
+    assert bounds[0] == pytest.approx(bounds[1], abs=1e-12)
+    assert points[0] == pytest.approx(points[1], abs=1e-12)
 
 
 @CLASSES

@@ -47,7 +47,7 @@ def test_a_policy_cloned_from_logged_data():
     torch.manual_seed(0)
     cloned = lfd.learn(data, "bc", rng=rng, budget=1500).policy
     certificates = [
-        lfd.certify(cloned, data, held_out=held_out, expert="deterministic", deterministic=deterministic, rng=rng)
+        lfd.certify(cloned, data, held_out=held_out, deterministic=deterministic, rng=rng)
         for deterministic in (False, True)
     ]
     assert not certificates[1].empty

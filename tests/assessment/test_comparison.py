@@ -8,6 +8,7 @@ import pytest
 from worlds import distance, random_world, rare_world, too_many
 
 import lfd_gym as lfd
+from lfd_gym.assessment.certificate import _paired
 from lfd_gym.assessment.comparison import Comparison
 from lfd_gym.demonstrations.estimation import sampled_costs
 from lfd_gym.policies.conversion import as_policy
@@ -177,12 +178,67 @@ def test_pairs_say_more_where_the_start_decides():
     assert certificate.cost_distance_bound < 0.5 * apart.bound(0.05)
 
 
+def test_pairs_are_halves_of_the_differences_from_the_same_starts():
+    """Of rollouts and demonstrations that end or are cut, those elsewhere: what neither saw counts by half too."""
+    mdp, table, rng = random_world(3, ends=True)
+    model, costs = lfd.TabularModel.of(mdp), lfd.TableCosts(table, 3)
+    expert, policy = (rng.dirichlet(np.ones(3), 5) for _ in range(2))
+    held_out = lfd.collect(model, expert, 8, 2, rng)
+    task = lfd.Task(model, discount=0.3, costs=costs)
+    theirs = replace(task.expert_features(held_out=held_out), cut_elsewhere=True)
+    for n_rollouts, n_each in ((30, 3), (5, 1)):
+        paired = _paired(as_policy(policy), task, held_out, theirs, n_rollouts, np.random.default_rng(1), None)
+        starts = np.repeat(held_out.observations[held_out.offsets[:-1] + np.arange(8)], n_each)
+        long = task.criterion.steps(1e-3)
+        ours = sampled_costs(
+            as_policy(policy),
+            model,
+            costs,
+            task.criterion,
+            n_rollouts=8 * n_each,
+            horizon=long,
+            rng=np.random.default_rng(1),
+            initial_states=starts,
+        )
+        means = ours.trajectory_values.reshape(8, n_each, 3).mean(axis=1)
+        halves = (means - theirs.trajectory_values) / 2
+        np.testing.assert_allclose(paired.trajectory_values, halves, atol=1e-14)
+        np.testing.assert_allclose(paired.values, halves.mean(axis=0), atol=1e-14)
+        unseen = (ours.unseen_mass.reshape(8, n_each).mean(axis=1) + theirs.unseen_mass) / 2
+        np.testing.assert_allclose(paired.unseen_mass, unseen, atol=1e-14)
+        assert 0 < (theirs.unseen_mass > 0).mean() < 1
+        assert ours.unseen_mass.max() > 0
+        assert paired.horizon == 2
+        assert paired.cut_elsewhere
+    unknown = _paired(
+        as_policy(policy), task, held_out, replace(theirs, horizon=None), 8, np.random.default_rng(1), None
+    )
+    assert unknown.horizon is None
+
+
 def test_held_out_demonstrations_may_be_alike_where_nothing_is_left_to_chance():
     env, rng = gym.make("FrozenLake-v1", is_slippery=False), np.random.default_rng(0)
     down = np.tile([0.0, 1.0, 0.0, 0.0], (16, 1))
     shown, fresh = (lfd.collect(env, down, 3, 5, rng) for _ in range(2))
     task = lfd.Task(env, shown, discount=0.9)
     assert lfd.certify(down, task, held_out=fresh).about == "expert"
+
+
+def test_some_of_those_that_were_shown_are_not_held_out():
+    """Of counted states single trajectories may come again by chance, but not all of five, if ten all differ."""
+    mdp, table, rng = random_world(3)
+    model, expert = lfd.TabularModel.of(mdp), rng.dirichlet(np.ones(3), 5)
+    shown, fresh = (lfd.collect(model, expert, 10, 20, rng) for _ in range(2))
+    task = lfd.Task(mdp, shown, costs=table)
+    with pytest.raises(ValueError, match="held_out must be other demonstrations"):
+        lfd.certify(expert, task, held_out=shown.select(range(3, 8)))
+    mixed = lfd.Demonstrations.concatenate([shown.select([0]), fresh])
+    assert lfd.certify(expert, task, held_out=mixed).about == "expert"
+    # Where there are few ways to begin, and no chance after that, all of them come again.
+    few, costs = separate_starts(4)
+    stays = np.tile([1.0, 0.0], (4, 1))
+    shown, fresh = (lfd.collect(lfd.TabularModel.of(few), stays, m, 5, rng) for m in (10, 5))
+    assert lfd.certify(stays, lfd.Task(few, shown, costs=costs), held_out=fresh).about == "expert"
 
 
 def test_of_numbers_no_trajectory_is_seen_twice():
@@ -241,6 +297,37 @@ def test_certificates_by_rollouts_cover(name, cost_class, repeats):
         missed["found"] += certificate.to_expert.found < truth - 1e-9
     assert not too_many(missed["expert"], repeats, DELTA), missed
     assert not too_many(missed["demonstrations"], repeats, DELTA), missed
+
+
+@pytest.mark.parametrize("repeats", [40, pytest.param(1000, marks=pytest.mark.slow)])
+@CLASSES
+@pytest.mark.parametrize("keeps_back", [False, True])
+def test_certificates_by_episodes_cover(keeps_back, cost_class, repeats):
+    """Through a wrapper that nobody knows, with a time limit that cuts some episodes."""
+    env, rng = gym.make("FrozenLake-v1", max_episode_steps=12), np.random.default_rng(0)
+    mdp = lfd.FiniteMDP.from_env(env, 0.9)
+    table = rng.uniform(-1, 1, (mdp.n_states * 4, 3))
+    table[-4:] = 0  # the end is free
+    expert, policy = (rng.dirichlet(np.ones(4), mdp.n_states) for _ in range(2))
+    truth, paid = distance(mdp, table, policy, expert, cost_class), table.T @ mdp.occupancy(policy).ravel()
+    wrapped = gym.wrappers.TransformReward(env, float)
+    costs = lfd.TableCosts(table, 4, cost_class)
+    m, missed = 6, {"expert": 0, "demonstrations": 0, "found": 0}
+    everything = lfd.collect(env, expert[:16], 2 * repeats * m, rng=rng)
+    assert 0.05 < everything.truncated.mean() < 0.5
+    for k in range(repeats):
+        shown, fresh = (everything.select(np.arange(j, j + m)) for j in (2 * k * m, (2 * k + 1) * m))
+        task = lfd.Task(wrapped, shown, discount=0.9, costs=costs)
+        assert task.access == "episodes"
+        settings = {"held_out": fresh} if keeps_back else {}
+        certificate = lfd.certify(policy[:16], task, delta=DELTA, rng=rng, n_rollouts=10, **settings)
+        missed["expert"] += certificate.to_expert.bound < truth
+        missed["found"] += certificate.to_expert.found < truth
+        told = float(costs.weights.support(paid - task.expert_features().values))
+        missed["demonstrations"] += certificate.to_demonstrations.bound < told
+    assert not too_many(missed["expert"], repeats, DELTA), missed
+    assert not too_many(missed["demonstrations"], repeats, DELTA), missed
+    assert cost_class == "ball" or missed["found"] > 0.3 * repeats  # the test can fail
 
 
 @REPEATS

@@ -4,6 +4,7 @@ import csv
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -16,6 +17,9 @@ import lfd_gym as lfd
 from lfd_gym.baselines import make_learner
 from lfd_gym.baselines.neural import saving
 from lfd_gym.baselines.neural.game import Game
+from lfd_gym.baselines.neural.judging import Judge
+from lfd_gym.baselines.neural.match import Match
+from lfd_gym.baselines.neural.players import CloningActorCritic
 from lfd_gym.learning import best_learner
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.testing import check_learner
@@ -407,10 +411,48 @@ def test_chance_is_told_from_signal():
     assert not any(within_chance(0.1) for _ in range(100))
 
 
+def test_the_pull_of_the_costs_depends_on_the_episodes_that_measure_not_on_how_few_demonstrations_there_are():
+    rng = np.random.default_rng(0)
+    game = Game(make_task(n_demonstrations=1))
+    shift = game.expert + 0.3
+    for _ in range(20):
+        game.hear(shift + 0.1 * rng.normal(size=shift.size))
+    game.move()
+    difference = np.mean([paid for _, paid in game._episodes], axis=0) - game.expert
+    spread = np.var([paid for _, paid in game._episodes], axis=0, ddof=1).sum()
+    assert game.trust == pytest.approx(1 - spread / 20 / (difference @ difference))
+    assert game.trust > 0.95
+
+
+def test_cloning_holds_as_far_as_it_is_worth_more_than_random_play():
+    def weight(worth, distance=0.1):
+        game = SimpleNamespace(distance=distance)
+        player = SimpleNamespace(
+            demonstrations=(), game=game, distance_of_cloning=0.1, worth_of_cloning=worth, _current_progress_remaining=1
+        )
+        return CloningActorCritic.cloning_weight.fget(player)
+
+    assert [weight(worth) for worth in (0, 0.5, 1)] == pytest.approx([0.3, 5.3, 10.3])
+    assert weight(0.5, distance=0.2) == pytest.approx(0.3 + 5 * 2**4)
+    assert weight(0, distance=0.2) == pytest.approx(0.3)
+
+
+def test_what_cloning_is_worth_is_the_share_of_random_plays_distance_that_it_takes_away(monkeypatch):
+    seen = []
+    judge = Judge.__call__
+    monkeypatch.setattr(Judge, "__call__", lambda *args: seen.append(judge(*args)) or seen[-1])
+    play = Match._play
+    monkeypatch.setattr(Match, "_play", lambda self: seen.append(self.model.worth_of_cloning) or play(self))
+    learn(make_task())
+    random, cloned, worth = seen[:3]
+    assert worth == pytest.approx(1 - cloned.distance / random.distance)
+    assert 0.3 < worth < 1
+
+
 @ANY_LEVEL
-def test_it_ends_when_the_distance_is_within_chance(monkeypatch):
-    monkeypatch.setattr(Game, "_share_of_signal", lambda *_: 0.0)
-    result = learn(make_task(), small(cloning_steps=20), budget=40_000)
+@pytest.mark.parametrize("budget", [6_000, 12_000])
+def test_it_ends_when_the_distance_is_within_chance_for_long_after_half_the_budget(monkeypatch, budget):
+    monkeypatch.setattr(Game, "_spread", lambda *_: 1e9)
+    result = learn(make_task(), small(cloning_steps=20), budget=budget)
     assert result.facts["ended_within_chance"]
-    assert 10_000 <= result.facts["n_snapshots"] * 500 < 11_500
-    assert result.resources.env_steps < 20_000
+    assert budget * 2 / 3 <= result.facts["n_snapshots"] * 500 < budget * 2 / 3 + 1500

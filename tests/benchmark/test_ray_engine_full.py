@@ -1,9 +1,14 @@
 """A real Ray on this machine gives the same outcomes as local processes, and a benchmark the same rows."""
 
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import gymnasium as gym
 import numpy as np
+import pytest
 from benchmark_rows import deterministic_part
 from engine_cases import square_or_misbehave
 
@@ -83,3 +88,44 @@ def test_rollouts_of_a_certificate_are_the_same_on_ray():
         for engine in (ProcessEngine(1), RayEngine(n_workers=2))
     )
     np.testing.assert_array_equal(local.trajectory_values, remote.trajectory_values)
+
+
+SLEEPY = """
+import os, sys, time
+from lfd_gym.engines import RayEngine
+
+def sleep(folder):
+    open(os.path.join(folder, str(os.getpid())), "w").close()
+    time.sleep(300)
+
+if __name__ == "__main__":
+    list(RayEngine(n_workers=1).run(sleep, [sys.argv[1]], 300.0))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_workers_of_a_local_ray_end_with_their_parent(tmp_path, number):
+    (tmp_path / "sleepy.py").write_text(SLEEPY)
+    folder = tmp_path / "pids"
+    folder.mkdir()
+    parent = subprocess.Popen([sys.executable, str(tmp_path / "sleepy.py"), str(folder)])
+    wait_until(lambda: any(folder.iterdir()), 120)
+    (worker,) = (int(file.name) for file in folder.iterdir())
+    parent.send_signal(number)
+    parent.wait(timeout=60)
+    wait_until(lambda: not is_running(worker), 60)
+
+
+def wait_until(true, seconds):
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+
+
+def is_running(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,5 +1,9 @@
 """What is given on the command line: understood as meant, or refused in a line."""
 
+import os
+import subprocess
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -159,6 +163,24 @@ def test_a_person_needs_a_screen(capsys, monkeypatch):
         said = refused(capsys, "collect", "--env", env, "--expert", "human", "--out", "mine.npz")
         assert "a window needs a screen, and there is none" in said
     assert "a window needs a screen" in refused(capsys, "show", "CartPole-v1", "--window")
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="others always have a screen")
+def test_a_machine_without_a_screen_says_so_in_one_line():
+    """SDL's own complaints, which no Python code sees, are not among it."""
+    pytest.importorskip("pygame")
+    hidden = {"DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER", "XDG_RUNTIME_DIR"}
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+
+    def called(*words):
+        line = [sys.executable, "-m", "lfd_gym.cli", *words]
+        return subprocess.run(line, capture_output=True, text=True, env=environment, timeout=200)
+
+    done = called("collect", "--env", "FrozenLake-v1", "--expert", "human", "--out", "mine.npz")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert done.stderr.startswith("lfd-gym: a window needs a screen, and there is none")
+    done = called("show", "FrozenLake-v1", "--out", "lake.png")
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_collecting_goes_to_the_limit_of_the_environment():

@@ -1,6 +1,7 @@
 """The command line, called as a user does."""
 
 import os
+import shutil
 import subprocess
 import sys
 from typing import get_args
@@ -45,6 +46,9 @@ def test_show_draws_other_environments(tmp_path):
             ["show", "lfd_gym/StochasticGridworld-v0", "--env-kwargs", "size=0"],
             "lfd-gym: size must be an integer of at least 1",
         ),
+        (["show", "CartPole-v1", "--video", "a.gif", "--horizon", "0"], "lfd-gym: horizon must be at least 1, got 0"),
+        (["evaluate", "nowhere"], "lfd-gym: there is no file or folder nowhere"),
+        (["benchmark", "--spec", "no.toml", "--out", "b"], "lfd-gym: there is no file no.toml"),
     ],
 )
 def test_expected_failures_are_one_line_and_exit_with_2(arguments, message, capsys):
@@ -75,6 +79,34 @@ def test_shell_completion_is_printed(capsys):
         main(["--tyro-print-completion", "bash"])
     script = capsys.readouterr().out
     assert all(command in script for command in commands())
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["tr"], {"train"}),
+        (["ev"], {"evaluate"}),
+        (["train", "--dem"], {"--demonstrations"}),
+        (["collect", "--train-expert", ""], {"ppo", "sac", "dqn"}),
+    ],
+)
+def test_bash_completes_what_is_typed(tmp_path, capsys, typed, offered):
+    with pytest.raises(SystemExit):
+        main(["--tyro-print-completion", "bash"])
+    (tmp_path / "lfd-gym").write_text(capsys.readouterr().out)
+    words = " ".join(f"'{word}'" for word in ["lfd-gym", *typed])
+    asked = f"""
+        source {tmp_path}/lfd-gym
+        complete -p lfd-gym | sed -E 's/.*-F ([^ ]+) .*/\\1/' > {tmp_path}/function
+        COMP_WORDS=({words}) COMP_CWORD={len(typed)}
+        $(cat {tmp_path}/function) lfd-gym
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, timeout=60)
+    found = {word.strip() for word in done.stdout.split()}
+    assert offered <= found, done.stderr
+    assert not found & set(commands()) - offered, "other commands do not begin like this"
 
 
 def test_a_terminal_that_does_not_know_greek_gets_question_marks():

@@ -67,16 +67,32 @@ def test_from_collecting_to_a_certificate(folder):
 
 
 def test_the_benchmark_of_the_readme(folder):
-    (spec,) = re.findall(r"^```toml\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
-    small = spec.replace("[1, 10, 100]", "[2]").replace("[0, 1, 2, 3, 4]", "[0]").replace("1000000", "2000")
-    assert small.count("my_module:") == 2
-    (folder / "my.toml").write_text(small)
+    small_spec(folder)
     (line,) = re.findall(r"^lfd-gym (benchmark --spec my.toml --out out/mine.*?) *(?:#.*)?$", README.read_text(), re.M)
     (folder / "out").mkdir()
     shown = works(*line.split(), "--workers", "1")
     assert "failed" not in shown
     assert "smoothed_bc" in shown
     assert "warehouse" in (folder / "out" / "mine" / "report.html").read_text()
+
+
+def small_spec(folder):
+    """Write README's spec to the folder, with little to do."""
+    (spec,) = re.findall(r"^```toml\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
+    small = spec.replace("[1, 10, 100]", "[2]").replace("[0, 1, 2, 3, 4]", "[0]").replace("1000000", "2000")
+    assert small.count("my_module:") == 2
+    (folder / "my.toml").write_text(small)
+
+
+def test_the_lines_of_the_page_on_the_command_line(folder):
+    page = (README.parent / "docs" / "command_line.md").read_text(encoding="utf-8")
+    chapter = page.split("## Environments, learners and experts of your own")[1].split("\n## ")[0]
+    (block,) = re.findall(r"```sh\n(.*?)```", chapter, re.DOTALL)
+    small_spec(folder)
+    lines = block.splitlines()
+    assert [line.split()[1] for line in lines] == ["collect", "train", "evaluate", "benchmark"]
+    for line in lines:
+        works(*line.split()[1:])
 
 
 def test_mistakes_of_a_spec_are_listed_at_once_before_anything_runs(folder):

@@ -144,6 +144,16 @@ def test_every_space_as_observations_and_as_actions(space):
             assert costs.rows(first[:0], second[:0]).shape == (0, 257)
 
 
+def test_widths_are_half_the_median_distance_once_and_twice():
+    rng = np.random.default_rng(8)
+    seen, done = samples(rng, 300)
+    for costs in (
+        lfd.FourierCosts.from_spaces(PUSH, DISCRETE),
+        lfd.FourierCosts.from_samples(seen, done, BOX, PUSH, chosen_from_demonstrations=False),
+    ):
+        np.testing.assert_allclose(np.divide(costs.widths, costs.widths[1]), [0.5, 1, 2])
+
+
 def test_one_hot_vectors_by_hand():
     coding = Coding.from_bounds("action", spaces.MultiDiscrete([2, 3]))
     np.testing.assert_array_equal(coding("actions", [[1, 0], [0, 2]]), [[0, 1, 1, 0, 0], [1, 0, 0, 0, 1]])

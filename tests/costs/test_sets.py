@@ -98,6 +98,24 @@ def test_mirror_ascent_finds_the_maximum(weights):
     weights.check("tempered", weights.temper(point, 0.5), 4)
 
 
+def test_projections_onto_the_simplex_lose_no_digits():
+    np.testing.assert_allclose(Simplex().project(np.array([1e17, 1e17])), [0.5, 0.5])
+    np.testing.assert_allclose(Simplex().project(np.array([1e300, -1e300])), [1.0, 0.0])
+
+
+class Beside(L1Ball):
+    """An l1 ball around (3, 0, …): no weights are those of another sign."""
+
+    def support(self, vectors):
+        return 3 * np.asarray(vectors)[..., 0] + super().support(vectors)
+
+
+def test_the_largest_of_rows_counts_both_signs_of_each():
+    rows = np.array([[-1.0, 0.5], [0.5, 0.0], [-0.2, 0.1]])
+    assert Beside().largest(rows) == 4.0  # 3 · 1 + 1, of the first with its sign changed
+    assert Beside().largest(-rows) == 4.0
+
+
 def test_tempering_the_simplex_shortens_all_steps_so_far():
     start, change = np.full(3, 1 / 3), np.array([0.3, -0.5, 0.1])
     whole = Simplex().mirror_step(start, 0.5 * change)

@@ -91,3 +91,40 @@ def test_damaged_hdf5_is_named(dataset):
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(FileContentError, match="is damaged or no HDF5 file"):
         lfd.Demonstrations.from_minari("crafted/test-v0")
+
+
+@pytest.mark.parametrize("what", ["photo", "folder", "link", "file"])
+def test_only_datasets_of_imitation_are_replaced(tmp_path, what):
+    out = tmp_path / "photos"
+    if what == "file":
+        out.write_text("mine")
+    else:
+        out.mkdir()
+    if what == "photo":
+        (out / "holiday.jpg").write_text("mine")
+    elif what == "folder":
+        (out / "2026").mkdir()
+        (out / "2026" / "state.json").write_text("mine")
+    elif what == "link":
+        (tmp_path / "link").symlink_to(out)
+        out = tmp_path / "link"
+    before = sorted(str(path) for path in tmp_path.rglob("*"))
+    with pytest.raises(FileExistsError, match="is not replaced"):
+        demos().save_imitation(out, overwrite=True)
+    assert sorted(str(path) for path in tmp_path.rglob("*")) == before
+    demos(2).save_imitation(tmp_path / "own")
+    demos(3).save_imitation(tmp_path / "own", overwrite=True)
+    spaces = gym.spaces.Discrete(9), gym.spaces.Discrete(4)
+    assert len(lfd.Demonstrations.from_imitation(tmp_path / "own", *spaces)) == 3
+
+
+def test_only_minari_datasets_are_replaced(dataset):
+    _, file = dataset
+    demos(2).to_minari("crafted/test-v0", overwrite=True)
+    assert len(lfd.Demonstrations.from_minari("crafted/test-v0")) == 2
+    (file.parents[1] / "holiday.jpg").write_text("mine")
+    with pytest.raises(
+        FileExistsError, match=r"holiday\.jpg, which is no part of a Minari dataset, and is not replaced"
+    ):
+        demos().to_minari("crafted/test-v0", overwrite=True)
+    assert (file.parents[1] / "holiday.jpg").read_text() == "mine"

@@ -18,6 +18,7 @@ from lfd_gym import (
     FiniteMDP,
     TableCosts,
     TabularModel,
+    Task,
     as_generative_model,
     collect,
     feature_expectations,
@@ -262,8 +263,39 @@ def test_the_radius_of_a_class_is_the_formula():
     np.testing.assert_allclose(estimate.class_radius(costs, 0.1), expected, rtol=1e-9)
     unknown = feature_expectations(dataclasses.replace(demos, horizon=None), costs, 0.9)
     assert unknown.class_radius(costs, 0.1) > expected
+    # Where something else may cut trajectories, that none was cut there does not tell that none ever is.
+    elsewhere = dataclasses.replace(estimate, cut_elsewhere=True)
+    assert elsewhere.class_radius(costs, 0.1) == unknown.class_radius(costs, 0.1)
+    free = dataclasses.replace(estimate, trajectory_values=0 * estimate.trajectory_values, values=np.zeros(3))
+    assert free.class_radius(TableCosts(np.zeros((8, 3)), 2, "ball"), 0.1) == 0
     known = CostEstimate.exactly(np.zeros(3), Criterion(0.9), error=0.01)
     assert known.class_radius(costs, 0.1) == pytest.approx(2 * math.sqrt(3) * 0.01)
+
+
+class Impatient(gym.Wrapper):
+    """Cuts an episode at random, now and then."""
+
+    def step(self, action):
+        observation, reward, terminated, _, info = self.env.step(action)
+        return observation, reward, terminated, self.np_random.random() < 0.002, info
+
+
+def test_it_must_be_known_that_nothing_but_a_limit_cuts_episodes():
+    """Twenty short episodes seldom show it."""
+
+    def lean(seen):
+        return (seen[:, 2] > 0).astype(int)
+
+    known = gym.make("CartPole-v1", max_episode_steps=8)
+    many = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1", max_episode_steps=8)] * 2)
+    for env, unknown in ((known, False), (Impatient(known), True), (many, False), (None, False)):
+        demos = collect(known, lean, 20, 8, np.random.default_rng(0))
+        assert demos.horizon == 8
+        task = Task(env, demos, discount=0.9)
+        assert task.expert_features().cut_elsewhere == unknown
+        if env is not None:
+            played = task.expected_costs(lean, rng=np.random.default_rng(0), n_rollouts=4, horizon=8)
+            assert played.cut_elsewhere == unknown
 
 
 def test_the_radius_shrinks_with_data_and_grows_with_confidence():

@@ -1,6 +1,7 @@
 """Right calls of everything that is public, to be made wrong: each a function and arguments that it takes.
 
 Reading a file is a call with the content as its argument. What trains networks or takes minutes is not here.
+`fuzz_more_calls` holds the second half.
 """
 
 import warnings
@@ -11,6 +12,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from fuzz_files import files
+from fuzz_more_calls import more_calls, slow_calls
 
 import lfd_gym as lfd
 from lfd_gym import envs, features, testing
@@ -21,7 +23,7 @@ AMOUNTS = {
     "n_iterations", "n_trajectories", "horizon", "budget", "n_rollouts", "draws_per_pair", "n_draws", "n_samples",
     "n_per_column", "n_envs", "num_envs", "at_first", "at_most", "n_points", "repeat", "max_iterations", "count",
     "max_planner_calls", "n_frequencies", "n_states", "n_costs", "size", "cell_size", "max_vertices", "batch_size",
-    "max_episode_steps", "n_successors", "axes", "counts", "n_actions", "n_steps", "tail", "n",
+    "max_episode_steps", "n_successors", "axes", "counts", "n_actions", "n_steps", "tail", "n", "n_resamples",
 }  # fmt: skip
 
 
@@ -32,6 +34,10 @@ class Call:
     name: str
     function: Callable[..., Any]
     arguments: dict[str, Any]
+    #: Of how many draws of a slow call one is made.
+    one_of: int = 1
+    #: Whether NaN stands for something in what it returns: states that have ended; or it only keeps what it was given.
+    means_nan: bool = False
 
 
 def _swap():
@@ -590,7 +596,18 @@ def calls_and_objects() -> tuple[list[Call], list[Any]]:
             f"{name}.project": (weights.project, {"vector": vector}),
             f"{name}.support": (weights.support, {"vectors": vector[None]}),
         }
-    return [Call(name, function, arguments) for name, (function, arguments) in given.items()], list(t.values())
+    slow = slow_calls(t)
+    rare = dict.fromkeys(("collect_until", "grid of a simulator", "testing.check_learner"), 4) | dict.fromkeys(slow, 4)
+    given |= more_calls(t) | slow
+    ended = {
+        "simulator.sample_next",
+        "simulator.sample_initial",
+        "simulator.observe",
+        "SaddlePoint",
+        "grid of a simulator",
+    }
+    calls = [Call(name, *what, rare.get(name, 1), name in ended) for name, what in given.items()]
+    return calls, list(t.values())
 
 
 def holds_nan(value: Any, depth: int = 0) -> bool:
@@ -599,7 +616,7 @@ def holds_nan(value: Any, depth: int = 0) -> bool:
         return value.dtype.kind in "fc" and bool(np.isnan(value).any())
     if isinstance(value, (float, complex, np.floating)):
         return bool(np.isnan(value))
-    if depth > 3:
+    if depth > 3 or isinstance(value, gym.Env):  # a wrapper asks what it wraps for everything
         return False
     if isinstance(value, dict):
         return any(holds_nan(part, depth + 1) for part in value.values())

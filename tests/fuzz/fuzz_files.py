@@ -1,7 +1,9 @@
 """Files of every format that is read: right ones, and what reads them; those of other packages where there are any."""
 
+import atexit
 import importlib.util
 import os
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +25,7 @@ ROW = b'{"cell": "grid/tabular_bc/m=2/seed=0", "status": "ok", "evaluation": {"e
 def files(t: dict[str, Any]) -> dict[str, tuple[Callable[..., Any], bytes]]:
     """For the name of a file of each format: a function that reads it from its bytes, and the bytes of a right one."""
     folder = Path(tempfile.mkdtemp(prefix="lfd-gym-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     problem = t["problem"]
 
     def solve(path):

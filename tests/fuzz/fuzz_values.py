@@ -17,20 +17,25 @@ NUMBERS = [
 MOST_WORK = 50
 
 
-def strangers():
-    """Objects that hardly any argument takes, made anew for every call."""
-    return [
-        None, "", "text", "../../etc", "\x00", "é" * 300, b"bytes", [], (), {}, {"a": 1}, {1, 2}, object(), dict, int,
-        lambda *args, **kwargs: None, lambda x: x, lambda x, y: np.full(len(np.atleast_1d(x)), np.nan),
-        range(3), iter([1, 2]), (k for k in range(2)), Ellipsis, NotImplemented, ValueError("x"), types, math,
-        pathlib.Path("nowhere") / "at" / "all", np.random.RandomState(0), np.random, [[1], [1, 2]], [None], ["a", "b"],
-        [[[1.0]]], np.array(3.0), np.array([]), np.zeros((0, 3)), np.zeros((3, 0)), np.eye(2), np.eye(7), -np.ones(3),
-        np.array([1, None], dtype=object), np.array(["a"]), np.array([1j]), np.array(["2020-01-01"], dtype="M8[D]"),
-        np.zeros(2, dtype=[("a", float)]), np.ma.masked_array([1.0, 2.0], [True, False]), np.matrix([[1.0, 2.0]]),
-        np.full((2, 2), np.nan), np.array([2**63], dtype=np.uint64), np.array([2**62, -(2**62)]), sp.eye(3),
-        sp.csr_array((4, 4)), sp.coo_array(np.eye(2)), memoryview(b"abc"), bytearray(8), slice(0, 3), 10**400,
-        gym.spaces.Discrete(3), gym.spaces.Text(3), gym.spaces.Graph(gym.spaces.Discrete(2), None), gym.Env, gym.Env(),
-    ]  # fmt: skip
+#: Objects that hardly any argument takes, each made anew when it is drawn.
+STRANGERS = [
+    lambda: None, lambda: "", lambda: "text", lambda: "../../etc", lambda: "\x00", lambda: "é" * 300,
+    lambda: b"bytes", lambda: [], lambda: (), lambda: {}, lambda: {"a": 1}, lambda: {1, 2}, lambda: object(),
+    lambda: dict, lambda: int, lambda: (lambda *args, **kwargs: None), lambda: (lambda x: x),
+    lambda: (lambda x, y: np.full(len(np.atleast_1d(x)), np.nan)), lambda: range(3), lambda: iter([1, 2]),
+    lambda: (k for k in range(2)), lambda: Ellipsis, lambda: NotImplemented, lambda: ValueError("x"), lambda: types,
+    lambda: math, lambda: pathlib.Path("nowhere") / "at" / "all", lambda: np.random.RandomState(0), lambda: np.random,
+    lambda: [[1], [1, 2]], lambda: [None], lambda: ["a", "b"], lambda: [[[1.0]]], lambda: np.array(3.0),
+    lambda: np.array([]), lambda: np.zeros((0, 3)), lambda: np.zeros((3, 0)), lambda: np.eye(2), lambda: np.eye(7),
+    lambda: -np.ones(3), lambda: np.array([1, None], dtype=object), lambda: np.array(["a"]), lambda: np.array([1j]),
+    lambda: np.array(["2020-01-01"], dtype="M8[D]"), lambda: np.zeros(2, dtype=[("a", float)]),
+    lambda: np.ma.masked_array([1.0, 2.0], [True, False]), lambda: np.matrix([[1.0, 2.0]]),
+    lambda: np.full((2, 2), np.nan), lambda: np.array([2**63], dtype=np.uint64), lambda: np.array([2**62, -(2**62)]),
+    lambda: sp.eye(3), lambda: sp.csr_array((4, 4)), lambda: sp.coo_array(np.eye(2)), lambda: memoryview(b"abc"),
+    lambda: bytearray(8), lambda: slice(0, 3), lambda: 10**400, lambda: gym.spaces.Discrete(3),
+    lambda: gym.spaces.Text(3), lambda: gym.spaces.Graph(gym.spaces.Discrete(2), None), lambda: gym.Env,
+    lambda: gym.Env(),
+]  # fmt: skip
 
 
 def changed_array(array, rng):
@@ -101,6 +106,5 @@ def _any_value(right, pool, rng):
     if kind < 0.65:
         return NUMBERS[rng.integers(len(NUMBERS))]
     if kind < 0.85:
-        known = strangers()
-        return known[rng.integers(len(known))]
+        return STRANGERS[rng.integers(len(STRANGERS))]()
     return pool[rng.integers(len(pool))]

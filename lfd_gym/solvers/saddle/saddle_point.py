@@ -89,7 +89,7 @@ class SaddlePointProblem:
             raise ValueError(f"value_domain must be one of {get_args(ValueDomain)}, got {self.value_domain!r}")
         try:
             object.__setattr__(self, "value_radius", float(self.value_radius))
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ValueError(
                 f"value_radius must be a number, got {self.value_radius!r}; 'auto' is for tabular and linear problems"
             ) from None
@@ -188,6 +188,7 @@ class SaddlePointProblem:
         )
 
     @classmethod
+    @checked
     def from_simulator(
         cls,
         cost_features: Costs | ArrayLike | CostFunction,
@@ -209,7 +210,7 @@ class SaddlePointProblem:
         n_actions = getattr(occupancy_features, "n_actions", None) if occupancy_features.is_finite else None
         return cls(
             costs=as_costs("cost_features", cost_features, n_actions, cost_class),
-            expert_features=np.asarray(expert_features, dtype=np.float64),
+            expert_features=finite_array("expert_features", expert_features, (None,)),
             occupancy_features=occupancy_features,
             value_features=value_features,
             discount=discount,
@@ -295,7 +296,10 @@ class SaddlePointProblem:
     @checked
     def policy(self, occupancy_weights: ArrayLike) -> Any:
         """π_θ(a|x) ∝ μ_θ(x, a): (S, A) over finite spaces, else what the features make of it."""
-        return self.occupancy_features.policy(self._checked_theta(occupancy_weights))
+        theta = self._checked_theta(occupancy_weights)
+        if (theta < 0).any():
+            raise ValueError(f"occupancy_weights must be nonnegative, got {theta.min()} at index {theta.argmin()}")
+        return self.occupancy_features.policy(theta)
 
     def check_point(self, point: PointLike) -> SaddlePoint:
         """Return (θ, λ, w) if they are in their domains, to rounding: outside, the residual bounds nothing."""

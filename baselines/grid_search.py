@@ -1,0 +1,209 @@
+"""The search of the learner ``grid``: candidates from the grid, judged and mended by rollouts of the simulator.
+
+Each policy of the grid acts between its points in a way that is called its *mode*, the simplest first: the most
+probable action of the points around (*vote*), the best by a step of the simulator and the values behind it
+(*lookahead*), one drawn from the points around (*draw*), one of several policies for each episode (*mixture*).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from tqdm import tqdm
+
+from lfd_gym.baselines.grid_starts import Starts
+from lfd_gym.costs.costs import TableCosts
+from lfd_gym.demonstrations.estimation import CostEstimate, sampled_costs
+from lfd_gym.grids.grid_model import GridModel
+from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy, StatesOf
+from lfd_gym.model.mdp import FiniteMDP, one_hot
+from lfd_gym.policies.mixtures import MixturePolicy
+from lfd_gym.policies.policy import Policy
+from lfd_gym.policies.tables import UniformPolicy
+from lfd_gym.solvers.exact.bundle_master import bundle_master
+from lfd_gym.solvers.exact.cutting_plane import solve_cutting_plane
+from lfd_gym.task import Task
+from lfd_gym.validation import FloatArray
+
+#: How a policy of the grid acts between its points, the simplest first.
+Mode = Literal["vote", "lookahead", "draw", "mixture"]
+_SIMPLEST = ("vote", "lookahead", "draw", "mixture")
+
+#: The gap to which the grid is solved: what is left of it is less than what the grid is wrong by.
+_TOLERANCE = 2e-3
+_PLAN_TOLERANCE = 1e-3
+#: Near enough: of the distance of random play.
+_ENOUGH = 0.05
+#: Cuts without a nearer policy after which no more are made.
+_PATIENCE = 8
+#: Candidates up to this many times as far as the nearest are judged again, from so many initial states of the task.
+_FINALIST, _MOST_FINALISTS, _N_STARTS = 2.0, 5, 200
+#: As near as the nearest: up to this much further, absolutely or as a share of its distance.
+_MARGIN, _SHARE_OF_LEAST = 0.005, 0.1
+#: A mixture averages out what each of its policies does wrong: it is for when none of them comes within this share of
+#: the distance of random play.
+_SINGLE_WILL_DO = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """A way to act, its expected costs from the starts, and how far they are from the demonstrations'."""
+
+    mode: Mode
+    policy: Policy
+    expected: FloatArray
+    distance: float
+    weights: FloatArray
+    values: FloatArray | None
+
+
+class Search:
+    """Finds candidates and judges them."""
+
+    def __init__(
+        self,
+        task: Task,
+        model: GridModel,
+        states: FloatArray,
+        states_of: StatesOf,
+        budget: int,
+        rng: np.random.Generator,
+        *,
+        looks_ahead: bool,
+    ) -> None:
+        self._looks_ahead = looks_ahead
+        self._task, self._model, self._states, self._states_of = task, model, states, states_of
+        self._budget, self._seed = budget, int(rng.integers(2**63))
+        self.starts = Starts.chosen(task, states, rng)
+        self._demonstrated = task.expert_features("rescale").values
+        self._elsewhere = np.asarray(task.simulator.sample_initial(_N_STARTS, rng), dtype=np.float64)
+        self._table = model.table(task.costs)
+        self._mdp: FiniteMDP = model.mdp(self.starts.states, self.starts.shares)
+        self._master = bundle_master(task.costs.weights, self.starts.expert.size)
+        self.candidates: list[Candidate] = []
+        self.n_steps = self.n_planner_calls = 0
+        self.random_distance = self._distance(self._judge(UniformPolicy(task.simulator.action_space)))
+        self.value_on_grid = float("nan")
+
+    def solve_grid(self) -> None:
+        """Solve the finite model, and judge its policy in the simulator."""
+        task, model = self._task, self._model
+        costs = TableCosts(self._table, model.n_actions, task.costs.weights)
+        target = model.spread_costs(task.costs, self._states, task.demonstrations.actions, self.starts.step_weights)
+        solution = solve_cutting_plane(
+            self._mdp,
+            costs,
+            np.clip(target, -1.0, 1.0),
+            tolerance=_TOLERANCE,
+            max_planner_calls=max(1, self._budget * 5 // 6),
+        )
+        self.n_planner_calls = solution.n_planner_calls
+        self.value_on_grid = solution.apprentice_value
+        weights = solution.cost_weights if solution.cost_weights.any() else self._master.best_weights
+        for mode in ("vote", "lookahead", "draw"):
+            self._consider(mode, solution.policy, weights, solution.values)
+
+    def mend(self) -> None:
+        """While no candidate is near enough, plan on the grid for the cost that tells them most from the expert."""
+        left = self._budget - self.n_planner_calls
+        values = self.candidates[0].values
+        n_judged = len(self.candidates)
+        with tqdm(total=min(left, self._budget // 6), unit=" cuts", delay=1, disable=None, leave=False) as bar:
+            for _ in range(min(left, self._budget // 6)):
+                distances = [candidate.distance for candidate in self.candidates]
+                near = min(distances)
+                weights = self._master.next_weights()
+                if near <= _ENOUGH * self.random_distance or self._master.gap < _TOLERANCE:
+                    break
+                if len(distances) - max(n_judged, distances.index(near) + 1) >= _PATIENCE:
+                    break
+                if not np.isfinite(weights).all():
+                    break
+                cost = self._table @ weights
+                plan = self._mdp.plan(cost, _PLAN_TOLERANCE * max(float(np.ptp(cost)), 1e-9), values)
+                values = plan.values
+                self.n_planner_calls += 1
+                table = one_hot(plan.actions, self._model.n_actions)
+                self._consider("lookahead" if self._looks_ahead else "vote", table, weights, values)
+                bar.update()
+                bar.set_postfix(distance=f"{near:.3f}")
+        self._mix()
+
+    def _consider(self, mode: Mode, table: FloatArray, weights: FloatArray, values: FloatArray) -> None:
+        if mode == "lookahead" and not self._looks_ahead:
+            return
+        policy = self._policy(mode, table, weights, values)
+        expected = self._judge(policy)
+        self._master.add(weights, expected - self.starts.expert)
+        self.candidates.append(Candidate(mode, policy, expected, self._distance(expected), weights, values))
+
+    def _policy(self, mode: Mode, table: FloatArray, weights: FloatArray, values: FloatArray) -> Policy:
+        model = self._model
+        if mode == "lookahead":
+            return LookaheadPolicy(model, self._table @ weights, values, self._states_of)
+        grid, seen = model.grid, model.simulator.observation_space
+        return GridPolicy(grid, model.actions, table[: grid.n_points], self._states_of, seen, vote=mode == "vote")
+
+    def _mix(self) -> None:
+        """Add the mixture that is nearest; its expected costs are the mean of those of its parts."""
+        mixed = np.flatnonzero(self._master.mixture > 0)
+        near = min(candidate.distance for candidate in self.candidates)
+        if mixed.size < 2 or near <= _SINGLE_WILL_DO * self.random_distance:
+            return
+        parts, shares = [self.candidates[k] for k in mixed], self._master.mixture[mixed]
+        expected = shares / shares.sum() @ np.array([part.expected for part in parts])
+        policy = MixturePolicy([part.policy for part in parts], shares / shares.sum())
+        weights = self._master.best_weights
+        self.candidates.append(Candidate("mixture", policy, expected, self._distance(expected), weights, None))
+
+    def best(self) -> Candidate:
+        """Return the simplest of those that are about as near as the nearest."""
+        ordered = sorted(self.candidates, key=lambda each: each.distance)
+        far = ordered[0].distance + max(_MARGIN, (_FINALIST - 1) * abs(ordered[0].distance))
+        finalists = [self._judged_again(each) for each in ordered[:_MOST_FINALISTS] if each.distance <= far]
+        least = min(each.distance for each in finalists)
+        near = [each for each in finalists if each.distance <= least + max(_MARGIN, _SHARE_OF_LEAST * abs(least))]
+        return min(near, key=lambda each: (_SIMPLEST.index(each.mode), each.distance))
+
+    def _judged_again(self, candidate: Candidate) -> Candidate:
+        """Give a policy that is near from the demonstrated starts but lost elsewhere the distance it deserves."""
+        elsewhere = self._expected(candidate.policy, self._elsewhere, np.full(_N_STARTS, 1 / _N_STARTS))
+        return replace(candidate, distance=(candidate.distance + self.distance(elsewhere)) / 2)
+
+    def _judge(self, policy: Policy) -> FloatArray:
+        return self._expected(policy, self.starts.states, self.starts.shares)
+
+    def _expected(self, policy: Policy, starts: FloatArray, shares: FloatArray) -> FloatArray:
+        """Return the expected costs of rollouts from the starts, the same random numbers for all policies."""
+        task = self._task
+        demonstrations = task.demonstrations
+        horizon = int(demonstrations.lengths.max())
+        if demonstrations.terminated.any():  # one who needs longer than the expert shall be seen to
+            horizon = max(horizon, min(2 * horizon, task.time_limit or 2 * horizon))
+        estimate = sampled_costs(
+            policy,
+            task.simulator,
+            task.costs,
+            task.criterion,
+            n_rollouts=len(starts),
+            horizon=horizon,
+            rng=np.random.default_rng(self._seed),
+            initial_states=starts,
+        )
+        self.n_steps += estimate.n_steps
+        return np.asarray(shares @ rescaled(estimate))
+
+    def _distance(self, expected: FloatArray) -> float:
+        """Return how far expected costs from the starts of the search are from what is demonstrated from there."""
+        return float(self._task.costs.weights.support(expected - self.starts.expert))
+
+    def distance(self, expected: FloatArray) -> float:
+        """Return how far expected costs are from the demonstrations', in the worst cost of the class."""
+        return float(self._task.costs.weights.support(expected - self._demonstrated))
+
+
+def rescaled(estimate: CostEstimate) -> FloatArray:
+    """Return (n, n_c) costs of rollouts, with what comes after a cut taken to be like what came before."""
+    return np.asarray(estimate.trajectory_values / (1 - estimate.unseen_mass)[:, None])
