@@ -6,7 +6,7 @@ episodes; policies take their best actions. Nothing is given but the environment
 0.99, and all settings are the default ones. ``--every 20`` shows every 20th transition only.
 
 Settings were chosen with seeds 0 to 3, after figures of seeds 100 to 102, 200 to 202 and 210 were seen; the default
-seeds are others. Each finished cell is a line of the file of results, and a cell that is there is not run again: results
+seeds are others. Each finished cell is a line of the file of results, and one that is there is not run again: results
 of other code or budgets belong into another file. Processor time is that of learning; ``--speed`` says how many updates
 a second this machine does at the moment, ours and those of Stable-Baselines3's own SAC with networks of the same sizes.
 
