@@ -38,7 +38,7 @@ class _Settings(Networked):
         α, of the χ² term: the smaller, the nearer the recovered reward is to zero.
     """
 
-    temperature: float = 0.01
+    temperature: float = 0.003
     regularisation: float = 0.5
 
     def _soft_q(self, networks: Networks, task: Task) -> InverseSoftQ:
@@ -64,9 +64,9 @@ class IqLearn(_Settings, Replaying):
         return player
 
     def acting(self, player: OffPolicyAlgorithm) -> Any:
-        """Return the actor."""
+        """Return the running average of the actor."""
         networks: Any = player.policy
-        return networks.actor
+        return networks.averaged
 
 
 @dataclass(frozen=True)
@@ -91,9 +91,9 @@ class IqLearnOffline(_Settings):
             due, on_the_way = set(checkpoints_at(budget)), []
             for k in trange(budget, desc="updating", delay=1, disable=None if self.progress else True, leave=False):
                 if k in due:
-                    on_the_way.append(Checkpoint(k, kept(networks.actor, task, scaling)))
-                soft_q.update(_some(shown, self.batch_size))
-            return LearningResult(kept(networks.actor, task, scaling), checkpoints=tuple(on_the_way))
+                    on_the_way.append(Checkpoint(k, kept(networks.averaged, task, scaling)))
+                soft_q.update(_some(shown, self.batch_size), left=1 - k / budget)
+            return LearningResult(kept(networks.averaged, task, scaling), checkpoints=tuple(on_the_way))
 
 
 class _Player(OffPolicyAlgorithm):
@@ -116,7 +116,7 @@ class _Player(OffPolicyAlgorithm):
             self._n_updates += 1
             batch = self.replay_buffer.sample(batch_size)  # type: ignore[union-attr]
             played = Steps(batch.observations, batch.actions, batch.next_observations, batch.dones)
-            self.soft_q.update(_some(self.shown, batch_size), played)
+            self.soft_q.update(_some(self.shown, batch_size), played, self._current_progress_remaining)
 
 
 def _networks(task: Task) -> type[Networks]:

@@ -31,6 +31,7 @@ N_REFERENCES, REFERENCE_SEED = 100, 20_000
 SOURCES: dict[str, tuple[str, Kind]] = {
     "acrobot-expert": ("Acrobot-v1", "sb3"),
     "cartpole-expert": ("CartPole-v1", "sb3"),
+    "halfcheetah-expert": ("HalfCheetah-v5", "sb3"),
     "hopper-expert": ("Hopper-v5", "sb3"),
     "inverted-double-pendulum-expert": ("InvertedDoublePendulum-v5", "sb3"),
     "inverted-pendulum-expert": ("InvertedPendulum-v5", "sb3"),
@@ -40,7 +41,7 @@ SOURCES: dict[str, tuple[str, Kind]] = {
     "pendulum-expert": ("Pendulum-v1", "sb3"),
 }
 #: Whose files are in single precision: all of them together stay below 10 MB.
-LARGE = ("hopper-expert",)
+LARGE = ("halfcheetah-expert", "hopper-expert")
 WHO: dict[Kind, str] = {
     "sb3": "a network trained with Stable-Baselines3 on the reward, its best actions",
     "rule": "a rule written by hand, after the heuristic in Gymnasium's source",

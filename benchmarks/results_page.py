@@ -133,14 +133,23 @@ The second command takes the runs over into `benchmarks/results/classic.jsonl` a
 
 
 def run_text(name: str, lines: Sequence[Line]) -> str:
-    """Say what a file holds."""
+    """Say what a file holds: learners that were run alike together."""
+    alike: dict[str, list[Line]] = {}
+    for learner in dict.fromkeys(line["learner"] for line in lines):
+        own = [line for line in lines if line["learner"] == learner]
+        alike.setdefault(where_text(own), []).extend(own)
+    parts = [f"{listed(line['learner'] for line in own)} on {where} ({len(own)} runs)" for where, own in alike.items()]
+    return f"- `{name}`: {len(lines)} runs; {'; '.join(parts)}.{part_of_preset(name, lines)}"
+
+
+def where_text(lines: Sequence[Line]) -> str:
+    """Say on what, with how many demonstrations, on which seeds and with which versions some runs were."""
     seeds, counts = sorted({line["seed"] for line in lines}), sorted({line["n_demonstrations"] for line in lines})
-    versions = lines[0]["versions"]
-    part = part_of_preset(name, lines)
+    versions = {(line["versions"]["gymnasium"], line["versions"]["numpy"]) for line in lines}
+    made_with = listed(f"Gymnasium {gymnasium}, NumPy {numpy}" for gymnasium, numpy in sorted(versions))
     return (
-        f"- `{name}`: {len(lines)} runs; {listed(line['learner'] for line in lines)} on "
-        f"{listed(line['environment'] for line in lines)}; {listed(counts)} demonstrations; seeds {listed(seeds)}; "
-        f"Gymnasium {versions['gymnasium']}, NumPy {versions['numpy']}; revision {lines[0]['revision']}.{part}"
+        f"{listed(line['environment'] for line in lines)} with {listed(counts)} demonstrations, seeds {listed(seeds)}, "
+        f"{made_with}, revision {listed(line['revision'] for line in lines)}"
     )
 
 
@@ -220,7 +229,8 @@ def published_text(published: Sequence[Line], lines: Sequence[Line]) -> str:
 
 def our_lines(learner: str, own: Sequence[Line]) -> list[str]:
     """Return the lines of one learner of ours: its final policies, and its best checkpoints if there are any."""
-    seeds, lines = len({line["seed"] for line in own}), []
+    n_seeds, lines = len({line["seed"] for line in own}), []
+    seeds = "one seed" if n_seeds == 1 else f"{n_seeds} seeds"
     for kept, what in (("episode_return", "final policy"), ("best_return", "**best checkpoint**")):
         said = []
         for count in sorted({line["n_demonstrations"] for line in own}):
@@ -228,7 +238,7 @@ def our_lines(learner: str, own: Sequence[Line]) -> list[str]:
             if None not in found:
                 said.append(f"{count}: {sum(found) / len(found):.0f}")
         if said:
-            lines.append(f"| **`{learner}`, here** | {', '.join(said)} | {what}, {seeds} seeds, expert as above |")
+            lines.append(f"| **`{learner}`, here** | {', '.join(said)} | {what}, {seeds}, expert as above |")
     return lines
 
 

@@ -57,3 +57,15 @@ def test_states_with_more_dimensions_are_refused():
     task = lfd.Task(env, lfd.collect(env, still, 1, 10, np.random.default_rng(0)), discount=0.95)
     with pytest.raises(ValueError, match="have two dimensions"):
         plots.draw_policy(still, task)
+
+
+def test_actions_have_the_same_colours_for_every_policy(task):
+    car = gym.make("MountainCar-v0")
+    left = lambda observations: np.zeros(len(observations), dtype=np.int64)  # noqa: E731
+    choosing = lfd.Task(car, lfd.collect(car, left, 1, 50, np.random.default_rng(0)), discount=0.95)
+    axes = plots.draw_policy(left, choosing)
+    (image,) = axes.get_images()
+    assert image.get_clim() == (0, 2)
+    assert image.colorbar.get_ticks().tolist() == [0, 1, 2]
+    (image,) = plots.draw_policy(lambda observations: np.full((len(observations), 1), 0.5), task).get_images()
+    assert image.get_clim() == (-1, 1)

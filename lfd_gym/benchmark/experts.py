@@ -117,6 +117,8 @@ def make_expert(spec: EnvironmentSpec, task: Task) -> Policy:
 
         network = load_expert(Path(which), task.env.observation_space, task.env.action_space)  # type: ignore[union-attr]
         return as_policy(network, deterministic=True)
+    if kind == "trained":
+        return _trained(spec, which)
     if kind != "optimal":
         raise ValueError(f"expert of {spec.label} has demonstrations only, and no policy: {spec.expert}")
     if task.access != "model":
@@ -128,6 +130,18 @@ def make_expert(spec: EnvironmentSpec, task: Task) -> Policy:
             f"environment {spec.label} has no reward to be optimal for: it offers neither P nor cost_features"
         )
     return as_policy(task.model.optimal_policy(task.true_cost.table[:, 0]))
+
+
+def _trained(spec: EnvironmentSpec, how: str) -> Policy:
+    """Train an expert on the reward; once, since all cells share it."""
+    from lfd_gym.baselines.neural.seeding import SeededTorch
+    from lfd_gym.demonstrations.sb3_expert import train_expert
+
+    algorithm, _, steps = how.partition(":")
+    rng = named_stream(f"expert of {spec.label}")
+    with SeededTorch(rng) as seed:
+        env = gym.make(spec.env_id, **spec.kwargs)
+        return as_policy(train_expert(env, algorithm, int(steps), seed), deterministic=True)  # type: ignore[arg-type]
 
 
 # -- demonstrations ---------------------------------------------------------------------------------------------------

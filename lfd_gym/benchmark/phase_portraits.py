@@ -6,10 +6,12 @@ from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any
 
+from lfd_gym.benchmark.checkpoints import takes_best_actions
 from lfd_gym.benchmark.results import ResultsFolder, first_seeds
 from lfd_gym.benchmark.tasks import cell_task
 from lfd_gym.plots.axes import save_figure
 from lfd_gym.plots.policies import draw_policy
+from lfd_gym.policies.conversion import as_policy
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.task import Task
 
@@ -21,6 +23,8 @@ def phase_portraits(results: ResultsFolder, environment: str, rows: Sequence[Row
 
     Only where a simulator has states of two dimensions that observations tell, and of policies that were kept.
     """
+    from matplotlib.figure import Figure
+
     cells = {cell.id: cell for cell in results.spec.cells()}
     for learner, row in first_seeds(results, rows).items():
         cell = cells[row["cell"]]
@@ -31,7 +35,9 @@ def phase_portraits(results: ResultsFolder, environment: str, rows: Sequence[Row
         policy = results.policy(cell.id)
         if isinstance(policy, UniformPolicy):
             continue  # it does the same everywhere
-        drawn = draw_policy(policy, task)
+        # As it was judged; small, so that its numbers can be read where it stands beside others.
+        drawn = Figure(figsize=(4.2, 3.4), dpi=200, layout="constrained").add_subplot()
+        draw_policy(as_policy(policy, deterministic=True) if takes_best_actions(policy) else policy, task, drawn)
         buffer = BytesIO()
         save_figure(drawn, buffer)
         yield f"{learner}: its action in each state; black: what it was shown", buffer.getvalue()

@@ -92,7 +92,7 @@ def _classic() -> BenchmarkSpec:
 
 
 def _control() -> BenchmarkSpec:
-    names = ("lunarlander", "inverted-double-pendulum", "hopper")
+    names = ("lunarlander", "inverted-double-pendulum", "hopper", "halfcheetah")
     return BenchmarkSpec(
         environments=tuple(continuous(name) for name in names),
         learners=_networks(),

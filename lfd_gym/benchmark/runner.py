@@ -86,7 +86,8 @@ def run_benchmark(
         results.forget_failures()
     done = {row["cell"] for row in results.rows()}
     # Seed by seed: a run that is broken off has compared all learners, if on fewer seeds.
-    pending = sorted((cell for cell in spec.cells() if cell.id not in done), key=lambda cell: cell.seed)
+    first = {seed: k for k, seed in enumerate(spec.seeds)}
+    pending = sorted((cell for cell in spec.cells() if cell.id not in done), key=lambda cell: first[cell.seed])
     total = len(spec.cells())
     pace = 0.1 if sys.stderr.isatty() else 10.0  # seconds between looks: a log needs fewer than a screen
     with tqdm(total=total, initial=len(done), unit="run", disable=not progress_bar, mininterval=pace) as bar:

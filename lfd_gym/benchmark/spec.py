@@ -23,11 +23,12 @@ from lfd_gym.validation import all_at_once, discount_factor
 EXPERTS = {
     "policy": "a file of lfd_gym.save_policy",
     "sb3": "a model that Stable-Baselines3 saved",
+    "trained": "ppo, dqn or sac, and for how many steps, as in trained:sac:20000",
     "demonstrations": "a file of Demonstrations.save",
     "data": "a name in lfd_gym.datasets.names()",
 }
-
-
+#: What `trained` may name.
+TRAINED_BY = ("ppo", "dqn", "sac")
 #: How many wrong entries of a list are shown.
 _SHOWN = 5
 
@@ -51,8 +52,8 @@ class EnvironmentSpec:
         Keyword arguments of `gymnasium.make`.
     expert
         ``"optimal"`` plans for the reward, on a table or on a grid over a simulator. Or ``policy:FILE``, ``sb3:FILE``,
-        ``demonstrations:FILE`` or ``data:NAME``, see `EXPERTS`. Of demonstrations that are there, each seed is shown
-        others; networks take their best actions.
+        ``trained:ALGORITHM:STEPS``, ``demonstrations:FILE`` or ``data:NAME``, see `EXPERTS`. Of demonstrations that are
+        there, each seed is shown others; networks take their best actions.
     learners, n_demonstrations
         What is compared here, if not all of the benchmark: labels of learners, numbers of demonstrations.
     """
@@ -261,6 +262,9 @@ def _check_expert(whose: str, expert: Any) -> None:
     if expert != "optimal" and not (isinstance(expert, str) and kind in EXPERTS and which):
         known = ", ".join(f"{name}:… ({what})" for name, what in EXPERTS.items())
         raise ValueError(f"expert {whose} must be optimal, {known}, got {expert!r}")
+    algorithm, _, steps = which.partition(":")
+    if kind == "trained" and not (algorithm in TRAINED_BY and steps.isdecimal() and int(steps) > 0):
+        raise ValueError(f"expert {whose} must be trained by {EXPERTS[kind]}, got {expert!r}")
 
 
 def _tuple(values: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -17,6 +18,9 @@ from lfd_gym.validation import FloatArray, finite_array
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+
+#: So many actions have a tick each.
+_FEW = 10
 
 
 @checked
@@ -44,7 +48,17 @@ def draw_policy(policy: Any, task: Task, axes: Axes | None = None) -> Axes:
             raise ValueError(f"policy must act by one number to be drawn, its actions have shape {actions.shape[1:]}")
         return actions
 
-    return over_simulator(one_number, task, axes, "action", "coolwarm", policy)
+    return over_simulator(one_number, task, axes, "action", "coolwarm", policy, _scale_of(task.action_space))
+
+
+def _scale_of(actions: gym.Space[Any]) -> dict[str, Any]:
+    """Return the same colours for all policies: the ends of the space of actions, whole numbers where there are few."""
+    if isinstance(actions, gym.spaces.Discrete):
+        first, n = int(actions.start), int(actions.n)
+        return {"vmin": first, "vmax": first + n - 1, "ticks": range(first, first + n) if n <= _FEW else None}
+    if isinstance(actions, gym.spaces.Box) and actions.is_bounded():
+        return {"vmin": float(actions.low.min()), "vmax": float(actions.high.max())}
+    return {}
 
 
 @checked

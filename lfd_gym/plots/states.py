@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +24,21 @@ _N_ALONG, _WIDER = 201, 0.2
 
 
 def over_simulator(
-    values: Callable[[NDArray[Any]], Any], task: Task, axes: Axes | None, label: str, colours: str, policy: Any = None
+    values: Callable[[NDArray[Any]], Any],
+    task: Task,
+    axes: Axes | None,
+    label: str,
+    colours: str,
+    policy: Any = None,
+    scale: Mapping[str, Any] | None = None,
 ) -> Axes:
-    """Draw a function of observations over the states, with the demonstrations on top."""
+    """Draw a function of observations over the states, with the demonstrations on top.
+
+    ``scale`` holds the ends of the colours, ``vmin`` and ``vmax``, and the ``ticks`` beside them, where they are known.
+    """
     states, shape, extent = _states_to_draw(task, policy)
     found = np.asarray(values(task.simulator.observe(states)), dtype=np.float64)
-    return _draw_over_states(found.reshape(shape), extent, task, axes, label, colours)
+    return _draw_over_states(found.reshape(shape), extent, task, axes, label, colours, scale or {})
 
 
 def actions_of(policy: Any, observations: NDArray[Any]) -> NDArray[Any]:
@@ -63,11 +72,18 @@ def _demonstrated(task: Task) -> FloatArray:
 
 
 def _draw_over_states(
-    values: FloatArray, extent: _Edges, task: Task, axes: Axes | None, label: str, colours: str
+    values: FloatArray,
+    extent: _Edges,
+    task: Task,
+    axes: Axes | None,
+    label: str,
+    colours: str,
+    scale: Mapping[str, Any],
 ) -> Axes:
     axes = axes_or_new(axes)
-    image = axes.imshow(values, origin="lower", extent=extent, aspect="auto", cmap=colours)
-    axes.figure.colorbar(image, ax=axes, label=label)
+    low, high = scale.get("vmin"), scale.get("vmax")
+    image = axes.imshow(values, origin="lower", extent=extent, aspect="auto", cmap=colours, vmin=low, vmax=high)
+    axes.figure.colorbar(image, ax=axes, label=label, ticks=scale.get("ticks"))
     shown, offsets = _demonstrated(task), task.demonstrations.offsets
     for first, last in pairwise(offsets):
         along = shown[first:last].copy()

@@ -187,6 +187,10 @@ def test_networks_work_on_continuous_observations():
     small = {"n_envs": 2, "n_steps": 64, "batch_size": 64, "reward_batch_size": 128}
     played = lfd.learn(task, make_learner("gail", **small), rng=rng, budget=256)
     assert played.resources.env_steps == 256
+    (half_way,) = played.checkpoints  # of the first round: learning went on without it
+    assert half_way.after == 128
+    before, after = half_way.policy.to_data()[1], played.policy.to_data()[1]
+    assert any(not np.array_equal(before[name], after[name]) for name in after)
 
 
 def test_padded_demonstrations_go_on_in_the_absorbing_state(frozen_lake):

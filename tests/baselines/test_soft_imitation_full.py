@@ -52,6 +52,20 @@ def test_it_keeps_the_promises_of_a_learner(name):
 
 
 @pytest.mark.parametrize("name", LEARNERS)
+def test_policies_on_the_way_are_offered(name):
+    result = learn(name, make_task(), 400)
+    afters = [each.after for each in result.checkpoints]
+    assert len(afters) == 9
+    assert all(40 * k <= after < 40 * (k + 1) for k, after in enumerate(afters, start=1))
+    seen = np.linspace(-1, 1, 21, dtype=np.float32)[:, None]
+    first, last, final = (
+        p.greedy(seen) for p in (result.checkpoints[0].policy, result.checkpoints[-1].policy, result.policy)
+    )
+    assert not np.array_equal(first, final)
+    assert np.abs(last - final).max() < np.abs(first - final).max()
+
+
+@pytest.mark.parametrize("name", LEARNERS)
 def test_logged_data_are_enough_only_for_the_one_that_says_so(name):
     data = lfd.Task(None, make_task().demonstrations, discount=0.9)
     if name == "iq_learn_offline":
@@ -95,17 +109,23 @@ def test_the_critics_follow_the_gradient_of_the_papers_objective():
         Steps(th.randn(n, 2), th.randint(3, (n, 1)), th.randn(n, 2), (th.rand(n, 1) < 0.3).float()) for _ in range(2)
     )
 
-    def soft(observations):
-        return temperature * th.logsumexp(networks.critic(observations).amin(0) / temperature, 1)
+    networks.critic_target.load_state_dict(
+        {name: part + 0.3 * th.randn_like(part) for name, part in networks.critic.state_dict().items()}
+    )
 
-    def parts(steps):
-        taken = networks.critic(steps.observations)[:, th.arange(n), steps.actions[:, 0]]
-        after = discount * (1 - steps.dones[:, 0]) * soft(steps.next_observations)
-        return taken - after, soft(steps.observations) - after
+    def soft(values):
+        return temperature * th.logsumexp(values / temperature, -1)
 
-    (of_shown, gone), (of_played, gone_in_play) = parts(shown), parts(played)
-    squares = (of_shown**2).mean() + (of_played**2).mean()
-    objective = of_shown.mean() - (gone.mean() + gone_in_play.mean()) / 2 - squares / (8 * regularisation)
+    def rewards(steps):
+        taken = networks.critic(steps.observations)[:, th.arange(n), steps.actions[:, 0]]  # (2, n)
+        with th.no_grad():  # by the smaller of slow critics
+            after = soft(networks.critic_target(steps.next_observations).amin(0))
+        return taken - discount * (1 - steps.dones[:, 0]) * after
+
+    log_likelihood = rewards(shown) - rewards(shown).detach()  # Q alone has a gradient
+    log_likelihood = log_likelihood - soft(networks.critic(shown.observations))
+    squares = (rewards(shown) ** 2).mean() + (rewards(played) ** 2).mean()
+    objective = log_likelihood.mean() - squares / (8 * regularisation)
     parameters = list(networks.critic.parameters())
     wanted = th.autograd.grad(-objective, parameters)
 

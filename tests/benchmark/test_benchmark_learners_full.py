@@ -1,10 +1,13 @@
 """Every registered learner can be benchmarked, also on environments whose episodes end."""
 
+import gymnasium as gym
 import numpy as np
 import pytest
+import stable_baselines3 as sb3
 
 from lfd_gym.baselines import learner_names, make_learner
 from lfd_gym.benchmark import Cell, EnvironmentSpec, LearnerSpec, preset
+from lfd_gym.benchmark.experts import Showing, show
 from lfd_gym.benchmark.presets import NOT_ON_TABLES
 from lfd_gym.benchmark.runner import run_cell
 
@@ -56,3 +59,27 @@ def test_presets_name_learners_and_environments_that_exist():
     assert on_tables == {name for name in learner_names() if name not in NOT_ON_TABLES}
     with pytest.raises(ValueError, match="preset must be quick, paper, classic, control or full, got 'fast'"):
         preset("fast")
+
+
+def shown_by(expert):
+    """Return what is shown once by an expert of the car."""
+    return show(Showing(EnvironmentSpec("car", "MountainCar-v0", 0.99, expert=expert), ((1, 0),)))
+
+
+def test_models_of_stable_baselines3_demonstrate(tmp_path):
+    env = gym.make("MountainCar-v0")
+    for algorithm in (sb3.PPO, sb3.DQN):
+        model = algorithm("MlpPolicy", env, device="cpu", seed=3)
+        model.save(tmp_path / "model.zip")
+        demonstrations = shown_by(f"sb3:{tmp_path / 'model.zip'}").demonstrations[(1, 0)]
+        done = model.predict(demonstrations.acted_on, deterministic=True)[0]
+        np.testing.assert_array_equal(demonstrations.actions, done)
+
+
+def test_an_expert_is_trained_and_is_the_same_again():
+    shown, again = (shown_by("trained:dqn:600") for _ in range(2))
+    assert shown.demonstrations[(1, 0)] == again.demonstrations[(1, 0)]
+    assert shown.references == again.references
+    acted_on = shown.demonstrations[(1, 0)].acted_on
+    np.testing.assert_array_equal(shown.expert.greedy(acted_on), shown.demonstrations[(1, 0)].actions)
+    assert shown.expert.to_data()  # so that the folder of the run keeps it

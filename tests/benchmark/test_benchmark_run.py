@@ -11,7 +11,7 @@ from dataclasses import replace
 import gymnasium as gym
 import numpy as np
 import pytest
-from benchmark_rows import deterministic_part
+from benchmark_rows import Here, deterministic_part
 
 import lfd_gym as lfd
 from lfd_gym.benchmark import (
@@ -25,7 +25,7 @@ from lfd_gym.benchmark import (
     summarise,
 )
 from lfd_gym.benchmark.report import write_report
-from lfd_gym.benchmark.runner import _true_weights
+from lfd_gym.benchmark.runner import Job, _true_weights
 
 GRID = EnvironmentSpec("grid5", "lfd_gym/StochasticGridworld-v0", 0.9, 30, {"size": 5})
 LAKE = EnvironmentSpec("lake", "FrozenLake-v1", 0.95, 50)
@@ -72,6 +72,26 @@ def test_results_do_not_depend_on_order_or_workers(undisturbed, tmp_path):
     other = run_benchmark(turned, tmp_path, ProcessEngine(1), progress_bar=False)
     by_cell = {row["cell"]: row for row in deterministic_part(other.rows())}
     assert deterministic_part(undisturbed.rows()) == [by_cell[row["cell"]] for row in undisturbed.rows()]
+
+
+class Noting(Here):
+    """Runs everything here, and notes what came first."""
+
+    def __init__(self):
+        self.noted = []
+
+    def run(self, function, items, time_limit, prepare=None):
+        self.noted += [item.cell for item in items if isinstance(item, Job)]
+        return super().run(function, items, time_limit, prepare)
+
+
+def test_all_learners_are_compared_on_one_seed_before_the_next(tmp_path):
+    engine = Noting()
+    asked = spec(seeds=(2, 0), n_demonstrations=(2,), environments=(GRID,))
+    results = run_benchmark(asked, tmp_path, engine, progress_bar=False)
+    order = [(cell.seed, cell.learner.label) for cell in engine.noted]
+    assert order == [(seed, learner) for seed in (2, 0) for learner in ("expert", "random", "tabular_bc")]
+    assert [row["cell"] for row in results.rows()] == [cell.id for cell in asked.cells()]
 
 
 def test_killed_and_resumed_it_ends_like_an_undisturbed_run(undisturbed, tmp_path):

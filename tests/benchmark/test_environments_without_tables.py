@@ -147,6 +147,12 @@ def test_unknown_experts_are_refused(expert):
         EnvironmentSpec("car", "MountainCar-v0", 0.99, expert=expert)
 
 
+@pytest.mark.parametrize("how", ["sac", "sac:many", "td3:100", "dqn:0"])
+def test_who_is_trained_is_said_with_the_steps(how):
+    with pytest.raises(ValueError, match="expert of environment car must be trained by ppo, dqn or sac, and for how"):
+        EnvironmentSpec("car", "MountainCar-v0", 0.99, expert=f"trained:{how}")
+
+
 def test_tables_need_the_length_of_demonstrations():
     lake = EnvironmentSpec("lake", "FrozenLake-v1", 0.95)
     with pytest.raises(ValueError, match="horizon of environment lake must be given: it has a table"):

@@ -20,7 +20,7 @@ REACHED = {
     "InvertedPendulum-v5": 990,
 }
 #: Whose demonstrations are kept in single precision.
-RUNNERS = {"hopper": "Hopper-v5"}
+RUNNERS = {"halfcheetah": "HalfCheetah-v5", "hopper": "Hopper-v5"}
 
 
 @pytest.mark.parametrize("env_id", REACHED)
