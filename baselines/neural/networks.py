@@ -208,8 +208,8 @@ def _log_density(noise: th.Tensor, log_std: th.Tensor, action: th.Tensor) -> th.
 class DiscreteNetworks(Networks):
     """For finitely many actions: the network of PPO without its values, and critics of all actions at once.
 
-    The actor's layers end with tanh, as PPO's do: clones of five landings scored .96 to .99 (four seeds), with rectifiers
-    .88 to .99 (three of these).
+    The actor's layers end with tanh, as PPO's do: clones of five landings scored .96 to .99 (four seeds), with
+    rectifiers .88 to .99 (three of these).
     """
 
     def _build(self) -> None:
