@@ -102,7 +102,7 @@ RULES: dict[str, Rule] = {
 }
 #: Of tasks that no grid can hold: either a rule or a network.
 LANDER_RULES: dict[str, Rule] = {"LunarLander-v3": lunar_lander}
-NETWORKS_ALONE = ("InvertedDoublePendulum-v5", "HalfCheetah-v5", "Hopper-v5", "Walker2d-v4")
+NETWORKS_ALONE = ("InvertedDoublePendulum-v5", "HalfCheetah-v5", "Hopper-v5")
 
 
 # -- experts and their returns ----------------------------------------------------------------------------------------

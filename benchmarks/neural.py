@@ -46,7 +46,6 @@ TASKS = {
     "InvertedDoublePendulum-v5": (1, 1),
     "HalfCheetah-v5": (1, 1),
     "Hopper-v5": (1, 1),
-    "Walker2d-v4": (1, 1),
     "LunarLander-v3": (5, 1),
     "CartPole-v1": (1, 20),
 }

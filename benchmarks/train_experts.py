@@ -112,7 +112,6 @@ RECIPES = {
     "InvertedDoublePendulum-v5": Recipe(SAC, 20_000, 2_000, settings={"learning_rate": 1e-3, "batch_size": 128}),
     "HalfCheetah-v5": Recipe(SAC, 80_000, 5_000, n_envs=4, settings=_RUN | _FASTER, hidden=128),
     "Hopper-v5": Recipe(SAC, 120_000, 5_000, n_envs=4, settings=_RUN, hidden=128),
-    "Walker2d-v4": Recipe(SAC, 160_000, 5_000, n_envs=4, settings=_RUN, hidden=128),
 }
 
 
