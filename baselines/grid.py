@@ -1,15 +1,15 @@
 """The exact apprentice on a grid over a simulator, judged and mended by rollouts of the simulator itself.
 
-0. It begins where the task does and in states along the demonstrations, which show what the expert does from each of
-   them (`grid_starts`).
-1. The demonstrations' costs are spread over the grid as the apprentice's are, and the cutting-plane method solves the
+1. Rollouts begin where the task starts, and in states along the demonstrations: these show what the expert does from
+   each of them (`grid_starts`).
+2. The demonstrations' costs are spread over the grid as the apprentice's are, and the cutting-plane method solves the
    finite model exactly.
-2. Its policy is brought back to the continuous space in several ways: the most probable action of the points around
+3. Its policy is brought back to the continuous space in several ways: the most probable action of the points around
    (*vote*), one drawn from them (*draw*), the best by a step of the simulator and the values behind it (*lookahead*).
-3. Each is judged by rollouts of the simulator. While none is near enough, the cutting-plane method goes on with the
+4. Each is judged by rollouts of the simulator. While none is near enough, the cutting-plane method goes on with the
    grid as its planner and those rollouts as its cuts, so that the error of the grid cannot mislead it; the best mixture
    of the policies on the way (*mixture*) is a candidate too if all of them are far.
-4. The nearest are judged again, now as much by where the task starts as by where the demonstrations do. Of those
+5. The nearest are judged again, now as much by where the task starts as by where the demonstrations do. Of those
    about as near as the nearest, the simplest is taken, and measured once more on rollouts it was not chosen by.
 """
 

@@ -47,6 +47,11 @@ class ResultsFolder:
                 difference = "\n".join(spec_differences(known.to_dict(), spec.to_dict()))
                 raise ValueError(f"{self.path} holds the results of another benchmark; use a new folder.\n{difference}")
         else:
+            for name in ("results.jsonl", "report.html"):
+                if (self.path / name).exists():
+                    raise FileExistsError(
+                        f"{self.path} holds {name} and no spec.json, so no benchmark wrote it; use a new folder"
+                    )
             _write(spec_file, json.dumps(spec.to_dict(), indent=2) + "\n")
         self._drop_torn_row()
 

@@ -269,9 +269,7 @@ def as_costs(
         return FunctionCosts(costs, weights=weights)
     if n_actions is None:
         raise ValueError(f"{name} must be a function of (observations, actions) where states are not finitely many")
-    costs = finite_array(name, costs, (None, None))
-    if n_pairs is not None and len(costs) != n_pairs:
-        raise ValueError(f"{name} must have shape ({n_pairs}, any), got {np.shape(costs)}")
+    costs = finite_array(name, costs, (n_pairs, None))
     return TableCosts(costs, n_actions, weights, name=name)
 
 

@@ -109,3 +109,18 @@ def test_specs_that_are_none_are_refused_by_name(tmp_path, text):
     (tmp_path / "spec.json").write_text(text)
     with pytest.raises(FileContentError, match=r"spec\.json is not a JSON file of a benchmark"):
         read_spec(tmp_path / "spec.json")
+
+
+@pytest.mark.parametrize("name", ["results.jsonl", "report.html"])
+def test_a_stranger_s_files_of_these_names_are_left_alone(tmp_path, name):
+    (tmp_path / name).write_text("mine, without an end of line")
+    spec = BenchmarkSpec(
+        environments=(EnvironmentSpec("grid", "lfd_gym/StochasticGridworld-v0", 0.9, 20, {"size": 3}),),
+        learners=(LearnerSpec("tabular_bc"),),
+        n_demonstrations=(2,),
+        seeds=(0,),
+    )
+    with pytest.raises(FileExistsError, match="use a new folder"):
+        run_benchmark(spec, tmp_path, ProcessEngine(1))
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_text() == "mine, without an end of line"

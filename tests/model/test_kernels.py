@@ -5,6 +5,7 @@ import pytest
 from scipy import stats
 
 from lfd_gym._splitmix import uniform
+from lfd_gym.model._planning_kernels import mean_deviation
 from lfd_gym.solvers.descent._value_ascent import (
     IDENTITY,
     add_entry,
@@ -184,3 +185,11 @@ def test_the_box_clips_after_all_contributions():
     add_entry(player, 0, -2.5)  # a self-loop: both contributions meet in one entry
     clip_entry(player.entries, 0, 1.0)
     assert player.entries["value"][0] == 0.5
+
+
+@pytest.mark.parametrize("n", [1, 2, 17])
+def test_mean_deviation_is_that_around_the_weighted_mean(n):
+    rng = np.random.default_rng(n)
+    weights, vector = rng.dirichlet(np.ones(n)), rng.normal(size=n)
+    expected = (weights * np.abs(vector - weights @ vector)).sum()
+    assert mean_deviation(weights, vector) == pytest.approx(expected, abs=1e-14)
