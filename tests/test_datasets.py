@@ -71,5 +71,7 @@ def test_numbers_are_given_in_the_precision_of_the_environment(name):
 
 
 def test_unknown_names_are_refused():
-    with pytest.raises(ValueError, match="there is no dataset 'taxi'; there are acrobot-expert, cartpole-expert"):
+    with pytest.raises(
+        ValueError, match="name must be that of a dataset, got 'taxi'; there are acrobot-expert, cartpole-expert"
+    ):
         lfd.datasets.load("taxi")
