@@ -16,7 +16,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.logger import configure
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 
-from lfd_gym.baselines.learner import LearningResult
+from lfd_gym.baselines.learner import Checkpoint, LearningResult, checkpoints_at
 from lfd_gym.baselines.neural import saving
 from lfd_gym.baselines.neural.buffer import CostReplayBuffer, DemonstratedSteps
 from lfd_gym.baselines.neural.duel import Duel, Snapshot
@@ -119,7 +119,9 @@ class Match:
         }
         self._warn(facts)
         used = Resources(env_steps=self.game.n_steps + self.judge.n_steps)
-        return LearningResult(policy, self.game.average_weights, resources=used, facts=facts)
+        return LearningResult(
+            policy, self.game.average_weights, resources=used, facts=facts, checkpoints=self._checkpoints(duel)
+        )
 
     # -- what is needed -----------------------------------------------------------------------------------------------
 
@@ -296,6 +298,14 @@ class Match:
         )
         self._kept.load_state_dict(now)
         return found
+
+    def _checkpoints(self, duel: Duel) -> tuple[Checkpoint, ...]:
+        """Return the first policy after each tenth of the budget that was played."""
+        found = []
+        for due in checkpoints_at(self.budget):
+            after = [snapshot for snapshot in duel.snapshots if snapshot.n_steps >= due]
+            found += [Checkpoint(snapshot.n_steps, self._policy(snapshot)) for snapshot in after[:1]]
+        return tuple(found)
 
     def _chosen(self, first: tuple[Snapshot, Judgement], duel: Duel) -> tuple[Policy, int, Judgement]:
         """Return the policy that is kept, after how many steps it was had, and its judgement."""

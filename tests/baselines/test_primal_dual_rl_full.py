@@ -313,6 +313,15 @@ def test_imitation_is_not_needed():
     assert done.stdout.strip() == "primal_dual_rl"
 
 
+def test_policies_on_the_way_are_offered_for_each_tenth_of_the_budget(monkeypatch):
+    monkeypatch.setattr(Game, "_spread", lambda *_: 0.0)  # so that it does not end before
+    result = learn(make_task(), budget=6_000)
+    assert [each.after for each in result.checkpoints] == [1000, 1500, 2000, 2500, 3000, 4000, 4500, 5000, 5500]
+    seen = np.linspace(-1, 1, 9)[:, None].astype(np.float32)
+    first, last = (result.checkpoints[k].policy.greedy(seen) for k in (0, -1))
+    assert not np.array_equal(first, last)
+
+
 # -- checkpoints and logs ---------------------------------------------------------------------------------------------
 
 
