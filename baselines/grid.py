@@ -88,12 +88,8 @@ class GridApprentice(Learner):
         super().__post_init__()
         for name, least in (("n_points", 2), ("n_actions", 1), ("repeat", 1)):
             value = getattr(self, name)
-            if value is not None and (not isinstance(value, int | np.integer) or value < least):
+            if value is not None and value < least:
                 raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
-        if not isinstance(self.grid, Grid | None):
-            raise TypeError(f"grid must be a lfd_gym.Grid, got {self.grid!r}")
-        if not isinstance(self.angles, tuple | list) or not all(isinstance(j, int | np.integer) for j in self.angles):
-            raise TypeError(f"angles must be a tuple of numbers of entries, such as (0, 2), got {self.angles!r}")
         if not 0 < self.memory < np.inf:
             raise ValueError(f"memory must be a positive number of bytes, got {self.memory!r}")
 
