@@ -49,7 +49,7 @@ def test_the_end_is_free():
         (lambda: lfd.FunctionCosts(lambda s, a: [[7.0]]).rows(np.array([0]), np.array([0])), "feature 0 reaches 7"),
         (lambda: lfd.FunctionCosts(lambda s, a: [[np.nan]]).rows(np.array([0]), np.array([0])), "must be finite"),
         (lambda: as_costs("costs", TABLE, 2, n_pairs=6), r"costs must have shape \(6, any\)"),
-        (lambda: as_costs("costs", TABLE[:, 0], 2, n_pairs=4), r"costs must have shape \(any, any\), got \(4,\)"),
+        (lambda: as_costs("costs", TABLE[:, 0], 2, n_pairs=4), r"costs must have shape \(4, any\)"),
         (lambda: as_costs("costs", TABLE, None), r"costs must be a function of \(observations, actions\)"),
         (lambda: as_costs("costs", lfd.TableCosts(TABLE, 2), 2, "ball"), "cost_class must be that of the costs"),
     ],
