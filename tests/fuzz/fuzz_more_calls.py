@@ -104,7 +104,10 @@ def _learners(t: dict[str, Any]) -> Given:
     rng = np.random.default_rng(0)
     given: Given = {}
     for name in baselines.learner_names():
-        kind = type(baselines.make_learner(name))
+        try:
+            kind = type(baselines.make_learner(name))
+        except ImportError:  # the extra that it needs is not installed
+            continue
         settings = _settings(kind)
         if settings:
             given[f"learner {name}"] = (kind, settings)
