@@ -92,7 +92,7 @@ class Judged:
             imports=self.imports,
         )
         if env_id is None:
-            if ":" not in self.source and not Path(self.source).exists():
+            if ":" not in str(self.source) and not Path(self.source).exists():
                 raise FileNotFoundError(f"there is no file or folder {self.source}")
             raise ValueError(f"--env must be given for {self.source}, which does not say its environment")
         place = self.demonstrations or self.config.get("demonstrations")

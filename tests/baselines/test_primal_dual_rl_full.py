@@ -234,7 +234,7 @@ def test_it_says_that_it_has_not_learned():
         (
             "trpo",
             True,
-            r"algorithm must be 'sac', 'dqn', 'ppo', 'td3' or an algorithm of Stable-Baselines3, got 'trpo'",
+            r"algorithm must be one of 'sac', 'td3', 'dqn', 'ppo' or a type or None, got 'trpo'",
         ),
         (dict, True, r"algorithm must be 'sac'"),
     ],

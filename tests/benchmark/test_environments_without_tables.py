@@ -67,7 +67,11 @@ def test_scores_are_those_of_the_returns_of_whole_episodes(finished):
     assert by_learner["grid"]["knows"] == {"access": "simulator", "costs": "generic", "expert": False}
     facts = by_learner["grid"]["facts"]
     assert facts["certificate_empty"] == (facts["certified_distance"] >= facts["random_distance"])
-    assert conclusion(rows) == "From one demonstration, grid reaches the expert on car (a mean score of 0.95 or more)."
+    mean = np.mean([row["evaluation"]["normalised_score"] for row in rows if row["learner"] == "grid"])
+    said = "grid reaches the expert on car (a mean score of 0.95 or more)."
+    if mean < 0.95:
+        said = "nobody reaches the expert (a mean score of 0.95 or more) on car: not grid."
+    assert conclusion(rows) == f"From one demonstration, {said}"
 
 
 def test_all_learners_are_shown_the_same_and_seeds_differ(finished):
