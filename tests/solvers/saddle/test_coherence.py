@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pytest
 from apprentice_oracle import apprentice
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from problems import random_point, saddle_point_problems
 from strategies import random_policy
@@ -105,6 +105,16 @@ def test_coherence_ratio_is_assumption_1(case):
     assert bounds.lower - 1e-9 <= ratio
     assert bounds.lower <= bounds.upper
     assert bounds.required == cost_half_range(problem)
+
+
+@FEW
+@given(saddle_point_problems(max_states=4, max_actions=3))
+def test_the_bound_from_above_is_the_least_ratio_of_the_columns_and_their_mean(case):
+    problem, _, _ = case
+    n = problem.occupancy_features.n_features
+    ratios = [coherence_ratio(problem, theta) for theta in (*np.eye(n), np.full(n, 1 / n))]
+    assume(np.isfinite(min(ratios)))  # else every point is an occupancy measure, and any bound is right
+    np.testing.assert_allclose(coherence(problem).upper, min(ratios), rtol=1e-7)
 
 
 def test_what_is_required_is_the_half_range_of_the_costs():
