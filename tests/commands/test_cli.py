@@ -63,7 +63,8 @@ def commands():
     return [get_args(part)[1].name for part in get_args(AnyCommand)]
 
 
-def test_help_shows_a_worked_line_for_every_command(capsys):
+def test_help_shows_a_worked_line_for_every_command(capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")  # so that no line is broken
     with pytest.raises(SystemExit) as ended:
         main(["--help"])
     assert ended.value.code == 0

@@ -8,7 +8,7 @@ from apprentice_oracle import flow_matrix
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from l1_ball import L1Ball
-from scipy.optimize import linprog, nnls
+from scipy.optimize import linprog, lsq_linear
 from strategies import mdps_with_costs, random_policy
 
 import lfd_gym as lfd
@@ -36,7 +36,9 @@ def value_by_enumeration(mdp, costs, rho, cost_class):
     rows = np.array([mdp.occupancy(one_hot(actions, mdp.n_actions)).ravel() @ costs - rho for actions in policies])
     n_rows, size = rows.shape
     if cost_class == "ball":  # min ‖rowsᵀλ‖ over the simplex, the sum of λ kept by a heavy penalty
-        weights, _ = nnls(np.vstack([rows.T, np.full(n_rows, 1e4)]), np.append(np.zeros(size), 1e4), maxiter=100_000)
+        # `nnls` does not end on some of these before SciPy 1.15.
+        stacked, target = np.vstack([rows.T, np.full(n_rows, 1e4)]), np.append(np.zeros(size), 1e4)
+        weights = lsq_linear(stacked, target, bounds=(0, np.inf), method="bvls", tol=1e-15).x
         return np.linalg.norm(weights / weights.sum() @ rows)
     result = linprog(
         np.append(np.zeros(n_rows), 1.0),
