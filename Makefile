@@ -77,7 +77,7 @@ MUTATED ?= lfd_gym/confidence.py:tests/test_confidence.py \
 	lfd_gym/solvers/exact/linear_program.py:tests/solvers/exact/test_linear_program.py \
 	lfd_gym/solvers/exact/weight_polytope.py:tests/solvers/exact/test_weight_polytope.py \
 	lfd_gym/solvers/descent/_kernels.py:tests/solvers/descent/test_descent_rounds.py \
-	lfd_gym/solvers/descent/step_sizes.py:tests/solvers/descent/test_descent_rounds.py,tests/solvers/descent/test_mirror_descent.py \
+	lfd_gym/solvers/descent/step_sizes.py:tests/solvers/descent/test_step_sizes.py,tests/solvers/descent/test_descent_rounds.py \
 	lfd_gym/envs/gridworld.py:tests/envs/test_gridworld.py
 MUTANTS ?= --count 3
 

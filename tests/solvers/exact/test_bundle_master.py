@@ -1,12 +1,15 @@
 """The small problems of the cutting-plane method against scipy and against their optimality conditions."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from lfd_gym.solvers.exact.bundle_master import BallMaster, SimplexMaster
+from lfd_gym import Box, ConvexSet
+from lfd_gym.solvers.exact.bundle_master import BallMaster, HullMaster, SimplexMaster
 from lfd_gym.solvers.exact.curvature import Trust
 from lfd_gym.solvers.exact.matrix_game import game_prices, initial_basis, solve_game
 from lfd_gym.solvers.exact.polyhedron_projection import least_distance, min_norm_weights, nonnegative_least_squares
@@ -178,6 +181,29 @@ def test_masters_begin_in_the_middle_with_no_bounds(master):
     assert np.ptp(master.next_weights()) == 0
     assert master.upper_bound == np.inf
     assert master.gap == np.inf
+
+
+@dataclass(frozen=True)
+class Segment(ConvexSet):
+    """Weights (1, t) with t in [0, 1]: the nearest to the origin has a zero in it, and the origin is not among them."""
+
+    def support(self, vectors):
+        vectors = np.asarray(vectors)
+        return vectors[..., 0] + np.maximum(vectors[..., 1], 0)
+
+    def maximiser(self, vector):
+        return np.array([1.0, float(vector[1] > 0)])
+
+    def radius(self, size):
+        return 2**0.5
+
+    def project(self, vector):
+        return np.array([1.0, np.clip(vector[1], 0, 1)])
+
+
+def test_only_where_no_cost_belongs_to_the_set_nothing_is_known_of_the_maximum_before():
+    assert HullMaster(Segment(), 2).floor == -np.inf
+    assert HullMaster(Box(1.0), 2).floor == 0
 
 
 def smooth_oracle(size, rng):
