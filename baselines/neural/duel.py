@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch as th
 from stable_baselines3.common.callbacks import BaseCallback
 from tqdm import tqdm
 
@@ -18,6 +19,8 @@ from lfd_gym.baselines.neural.players import averaging
 #: The share of the budget over which the distance has to stay within the chance of few episodes to end before it, and
 #: the share from which on that counts: a policy that is erratic at first makes any distance look like chance.
 _WITHIN_CHANCE, _COUNTED_FROM = 1 / 6, 1 / 2
+#: Parts of a run whose mean policies are judged.
+_N_STRETCHES = 10
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,6 +30,27 @@ class Snapshot:
     n_steps: int
     distance: float
     weights: dict[str, Any]
+
+
+def stretches(snapshots: Sequence[Snapshot]) -> list[Snapshot]:
+    """Return the mean weights of each tenth of the snapshots.
+
+    A policy on the way may fail where those before and after it do not; the mean of their weights fails less often.
+    """
+    parts = np.array_split(np.arange(len(snapshots)), min(_N_STRETCHES, len(snapshots)))
+    return [_mean([snapshots[k] for k in part]) for part in parts]
+
+
+def _mean(snapshots: Sequence[Snapshot]) -> Snapshot:
+    last = snapshots[-1]
+    if len(snapshots) == 1:
+        return last
+    each = [snapshot.weights for snapshot in snapshots]
+    return Snapshot(
+        last.n_steps,
+        last.distance,
+        {name: th.stack([weights[name] for weights in each]).mean(0) for name in last.weights},
+    )
 
 
 class Duel(BaseCallback):
@@ -114,6 +138,11 @@ class Duel(BaseCallback):
     def snapshot(self) -> Snapshot:
         """Return the policy as it is now."""
         return Snapshot(self.num_timesteps, self.game.distance, copy.deepcopy(self.kept.state_dict()))
+
+    def all_snapshots(self) -> list[Snapshot]:
+        """Return the policies after every move, and the last one."""
+        moved = self.snapshots
+        return moved if moved and moved[-1].n_steps == self.num_timesteps else [*moved, self.snapshot()]
 
     def close(self) -> None:
         """Take the bar away."""

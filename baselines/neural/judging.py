@@ -73,14 +73,26 @@ class Judge:
         longest = task.time_limit or max(task.episode_length, task.criterion.steps(1e-3))
         play_episodes(task.env, policy, n_episodes, longest, rng, heard, n_envs=n_episodes if self._copied else None)
         self.n_steps += heard.n_steps
-        difference = heard.counted.mean(axis=0) - self._expert_by_criterion
+        return self._judgement(heard.paid, heard.counted, heard.some_observations(), heard.n_steps)
+
+    def joined(self, one: Judgement, other: Judgement) -> Judgement:
+        """Return what the episodes of both say together."""
+        return self._judgement(
+            np.concatenate([one.paid, other.paid]),
+            np.concatenate([one.counted, other.counted]),
+            one.observations,
+            one.n_steps + other.n_steps,
+        )
+
+    def _judgement(self, paid: FloatArray, counted: FloatArray, observations: NDArray[Any], n_steps: int) -> Judgement:
+        difference = counted.mean(axis=0) - self._expert_by_criterion
         return Judgement(
-            heard.paid,
-            heard.counted,
-            self._game.distance_of(heard.paid),
-            float(task.costs.weights.support(difference)),
-            heard.some_observations(),
-            heard.n_steps,
+            paid,
+            counted,
+            self._game.distance_of(paid),
+            float(self._task.costs.weights.support(difference)),
+            observations,
+            n_steps,
         )
 
 

@@ -19,7 +19,7 @@ from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from lfd_gym.baselines.learner import Checkpoint, LearningResult, checkpoints_at
 from lfd_gym.baselines.neural import saving
 from lfd_gym.baselines.neural.buffer import CostReplayBuffer, DemonstratedSteps
-from lfd_gym.baselines.neural.duel import Duel, Snapshot
+from lfd_gym.baselines.neural.duel import Duel, Snapshot, stretches
 from lfd_gym.baselines.neural.envs import CostVecEnv, Scaling, training_envs
 from lfd_gym.baselines.neural.game import Game
 from lfd_gym.baselines.neural.judging import Judge, Judgement
@@ -47,9 +47,9 @@ _ROUNDS_OF_PPO = 20
 _BEFORE_UPDATES, _MOST_BEFORE_UPDATES = 0.1, 1000
 #: Steps of a round, or as many whole episodes of all environments as that takes: then all begin anew.
 _ROUND = 10_000
-#: Snapshots that are judged, besides the cloned policy and the last one.
-_N_NEAREST = 4
-#: Fresh episodes that measure the one that is kept.
+#: Of the policies on the way, so many are judged once more.
+_N_NEAREST = 3
+#: Fresh episodes that judge these, and others that measure the one that is kept.
 _N_FRESH = 20
 _MOST_REPLAYED = 200_000
 
@@ -308,14 +308,25 @@ class Match:
         return tuple(found)
 
     def _chosen(self, first: tuple[Snapshot, Judgement], duel: Duel) -> tuple[Policy, int, Judgement]:
-        """Return the policy that is kept, after how many steps it was had, and its judgement."""
-        best, kept = first
-        ordered = sorted(duel.snapshots, key=lambda each: each.distance)
-        for snapshot in [duel.snapshot(), *ordered[:_N_NEAREST]]:
-            judged = self.judge(self._policy(snapshot))
-            chance = (judged.error(self.game.expert) + kept.error(self.game.expert)) ** 0.5
-            if judged.distance < kept.distance - chance:
-                best, kept = snapshot, judged
+        """Return the policy that is kept, after how many steps it was had, and its judgement.
+
+        All are judged by a few episodes, and the nearest by more, since the nearest of many is also the luckiest.
+        """
+        judged = [(each, self.judge(self._policy(each))) for each in stretches(duel.all_snapshots())]
+        judged.sort(key=lambda each: each[1].distance)
+        seed = int(self.rng.integers(2**63))
+
+        def judged_again(snapshot: Snapshot, before: Judgement) -> Judgement:
+            more = self.judge(self._policy(snapshot), _N_FRESH, np.random.default_rng(seed))
+            return self.judge.joined(before, more)
+
+        (cloned, of_cloned), *others = [
+            (each, judged_again(each, before)) for each, before in [first, *judged[:_N_NEAREST]]
+        ]
+        best, kept = min(others, key=lambda each: each[1].distance)
+        chance = (kept.error(self.game.expert) + of_cloned.error(self.game.expert)) ** 0.5
+        if kept.distance >= of_cloned.distance - chance:
+            best, kept = cloned, of_cloned
         return self._policy(best), best.n_steps, kept
 
     def _warn(self, facts: dict[str, Any]) -> None:

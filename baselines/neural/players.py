@@ -20,8 +20,9 @@ from lfd_gym.baselines.neural.envs import CostVecEnv
 from lfd_gym.baselines.neural.game import Game
 from lfd_gym.baselines.neural.networks import BoxNetworks, DiscreteNetworks, Networks
 
-#: Of the running average of weights, for each update.
-_AVERAGING = 0.005
+#: Of running averages of weights, for each update, and of that which is measured: the policy it is to smooth may fail
+#: and come back within a few hundred updates.
+_AVERAGING, _AVERAGING_MEASURED = 0.005, 0.001
 #: How the cloning term weighs at first, if cloning were perfect, and in the end as a share of that. It rises with the
 #: fourth power of how much farther the policy is than cloning was, up to a factor.
 _CLONING, _CLONING_LEFT, _CLONING_POWER, _CLONING_MOST = 10.0, 0.03, 4, 100.0
@@ -34,9 +35,9 @@ _CRITICS_ALONE, _DELAY = 1 / 6, 2
 _FIRST_TEMPERATURE = 0.02
 
 
-def averaging(part: Any, averaged: Any, n_updates: int) -> None:
-    """Move the running average towards the weights that ``n_updates`` updates have led to."""
-    share = 1 - (1 - _AVERAGING) ** n_updates
+def averaging(part: Any, averaged: Any, n_updates: int, each: float = _AVERAGING) -> None:
+    """Move the running average towards the weights that ``n_updates`` updates have led to, by a share for each."""
+    share = 1 - (1 - each) ** n_updates
     with th.no_grad():
         for now, mean in zip(part.parameters(), averaged.parameters(), strict=True):
             mean.lerp_(now, share)
@@ -176,7 +177,7 @@ class CloningActorCritic(OffPolicyAlgorithm):
                     slow.lerp_(now, self.tau)
             if self._n_updates > self.n_critics_alone and self._n_updates % _DELAY == 0:
                 self._improve(batch.observations)
-        averaging(networks.actor, networks.averaged, gradient_steps)
+        averaging(networks.actor, networks.averaged, gradient_steps, _AVERAGING_MEASURED)
 
     def _improve(self, observations: th.Tensor) -> None:
         loss, slope, entropy = self.policy.improvement(observations, math.exp(self.log_temperature))

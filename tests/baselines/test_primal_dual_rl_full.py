@@ -10,14 +10,16 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import stable_baselines3 as sb3
+import torch as th
 from slider import LENGTH, Slider, to_the_middle, to_the_middle_by_steps
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import lfd_gym as lfd
 from lfd_gym.baselines import make_learner
 from lfd_gym.baselines.neural import saving
+from lfd_gym.baselines.neural.duel import Duel, Snapshot, stretches
 from lfd_gym.baselines.neural.game import Game
-from lfd_gym.baselines.neural.judging import Judge
+from lfd_gym.baselines.neural.judging import Judge, Judgement
 from lfd_gym.baselines.neural.match import Match
 from lfd_gym.baselines.neural.players import CloningActorCritic
 from lfd_gym.learning import best_learner
@@ -465,3 +467,72 @@ def test_it_ends_when_the_distance_is_within_chance_for_long_after_half_the_budg
     result = learn(make_task(), small(cloning_steps=20), budget=budget)
     assert result.facts["ended_within_chance"]
     assert budget * 2 / 3 <= result.facts["n_snapshots"] * 500 < budget * 2 / 3 + 1500
+
+
+# -- choosing ---------------------------------------------------------------------------------------------------------
+
+
+def snapshots(values):
+    return [Snapshot(500 * (k + 1), 0.0, {"weight": th.full((2,), float(value))}) for k, value in enumerate(values)]
+
+
+def test_policies_to_choose_from_are_the_mean_weights_of_each_tenth():
+    found = stretches(snapshots(range(40)))
+    assert [each.n_steps for each in found] == [2000 * k for k in range(1, 11)]
+    assert [float(each.weights["weight"][1]) for each in found] == [4 * k + 1.5 for k in range(10)]
+    few = snapshots([3, 1, 2])
+    assert stretches(few) == few
+
+
+def test_the_policy_at_the_end_is_counted_once():
+    duel = SimpleNamespace(snapshots=snapshots([1, 2]), num_timesteps=1000, snapshot=lambda: "last")
+    assert Duel.all_snapshots(duel) == duel.snapshots
+    duel.num_timesteps = 1100
+    assert Duel.all_snapshots(duel) == [*duel.snapshots, "last"]
+
+
+class Judged:
+    """A judge of policies that are numbers: an episode pays one, give or take one; few episodes flatter some."""
+
+    def __init__(self, flattered=()):
+        self.flattered, self.asked = flattered, []
+
+    def __call__(self, policy, n_episodes=10, rng=None):
+        self.asked.append((policy, n_episodes))
+        centre = 0.0 if n_episodes == 10 and policy in self.flattered else policy
+        paid = (centre + np.resize([-1.0, 1.0], n_episodes))[:, None]
+        return self.judgement(paid)
+
+    def judgement(self, paid):
+        return Judgement(paid, paid, float(abs(paid.mean())), float(abs(paid.mean())), np.empty(0), len(paid))
+
+    def joined(self, one, other):
+        return self.judgement(np.concatenate([one.paid, other.paid]))
+
+
+def chosen(cloned, others, **settings):
+    judge = Judged(**settings)
+    match = SimpleNamespace(
+        judge=judge,
+        rng=np.random.default_rng(0),
+        game=SimpleNamespace(expert=np.zeros(1)),
+        _policy=lambda snapshot: float(snapshot.weights["weight"][0]),
+    )
+    first = snapshots([cloned])[0]
+    duel = SimpleNamespace(all_snapshots=lambda: snapshots(others))
+    policy, _, kept = Match._chosen(match, (first, judge(cloned)), duel)
+    return policy, kept, judge.asked[1:]
+
+
+def test_the_nearest_by_few_episodes_are_judged_by_more():
+    policy, kept, asked = chosen(9.0, [5.0, 4.0, 3.0, 8.0], flattered=(5.0,))
+    assert asked[:4] == [(value, 10) for value in (5.0, 4.0, 3.0, 8.0)]
+    assert asked[4:] == [(value, 20) for value in (9.0, 5.0, 3.0, 4.0)]
+    assert policy == 3.0  # and not what looked nearest at first
+    assert kept.paid.shape == (30, 1)
+
+
+@pytest.mark.parametrize(("other", "wanted"), [(0.9, 1.0), (0.76, 1.0), (0.73, 0.73), (1.5, 1.0)])
+def test_cloning_is_kept_unless_another_is_nearer_by_more_than_a_standard_error(other, wanted):
+    # Each of the two is judged by thirty episodes of variance one: the standard error is the root of 2/30, 0.258.
+    assert chosen(1.0, [other])[0] == pytest.approx(wanted)
