@@ -10,8 +10,9 @@ what was seen and done: no reward is ever read.
    Off-policy algorithms replay what was paid by the current w; on-policy ones get it as a reward. With PPO this is the
    method of Ho, Gupta & Ermon (2016): feature expectation matching (FEM) over the ball, game-theoretic apprenticeship
    learning (GTAL) over the simplex.
-4. The policies on the way, the cloned one among them, are judged by episodes that begin alike. Cloning is kept unless
-   another is nearer by more than a standard error, and what is kept is measured once more, by fresh episodes.
+4. The run is cut into ten stretches, and the mean weights of each are judged by episodes that begin alike, the nearest
+   three and the cloned policy by more of them. Cloning is kept unless the nearest of the three is nearer by more than a
+   standard error, and what is kept is measured once more, by fresh episodes.
 """
 
 from __future__ import annotations

@@ -469,6 +469,25 @@ def test_it_ends_when_the_distance_is_within_chance_for_long_after_half_the_budg
     assert budget * 2 / 3 <= result.facts["n_snapshots"] * 500 < budget * 2 / 3 + 1500
 
 
+@ANY_LEVEL
+def test_what_is_measured_follows_the_actor_by_a_thousandth_for_each_update(monkeypatch):
+    seen, train = [], CloningActorCritic.train
+
+    def watched(self, gradient_steps, batch_size):
+        before = [weight.clone() for weight in self.policy.averaged.parameters()]
+        train(self, gradient_steps, batch_size)
+        share = 1 - 0.999**gradient_steps
+        for now, mean, old in zip(
+            self.policy.actor.parameters(), self.policy.averaged.parameters(), before, strict=True
+        ):
+            th.testing.assert_close(mean.data, old + share * (now.data - old))
+        seen.append(any(not th.equal(*pair) for pair in zip(self.policy.averaged.parameters(), before, strict=True)))
+
+    monkeypatch.setattr(CloningActorCritic, "train", watched)
+    learn(make_task(), small(cloning_steps=20), budget=400)
+    assert any(seen)
+
+
 # -- choosing ---------------------------------------------------------------------------------------------------------
 
 
