@@ -5,10 +5,11 @@ for the lander, networks elsewhere. Scores are 0 for the random policy and 1 for
 episodes; policies take their best actions. Nothing is given but the environment, the demonstrations and the discount,
 0.99, and all settings are the default ones. ``--every 20`` shows every 20th transition only.
 
-Settings were chosen with seeds 0 to 3 and 40 to 42, after figures of seeds 100 to 102, 200 to 202, 210, 220 to 222 and
-230 to 232 were seen; the default seeds are others. Each finished cell is a line of the file of results, and one that is there is not run again: results
-of other code or budgets belong into another file. Processor time is that of learning; ``--speed`` says how many updates
-a second this machine does at the moment, ours and those of Stable-Baselines3's own SAC with networks of the same sizes.
+Settings were chosen with seeds 0 to 3 and 40 to 51, after figures of seeds 100 to 102, 200 to 202, 210, 220 to 222 and
+230 to 232 were seen; the default seeds are others. Each finished cell is a line of the file of results, and one that is
+there is not run again: results of other code or budgets belong into another file. Processor time is that of learning;
+``--speed`` says how many updates a second this machine does at the moment, ours and those of Stable-Baselines3's own
+SAC with networks of the same sizes.
 
     OMP_NUM_THREADS=1 python benchmarks/neural.py
     python benchmarks/neural.py --tasks CartPole-v1 --demonstrations 1 4 10 --every 20 --learners primal_dual_rl

@@ -310,7 +310,7 @@ class Match:
     def _chosen(self, first: tuple[Snapshot, Judgement], duel: Duel) -> tuple[Policy, int, Judgement]:
         """Return the policy that is kept, after how many steps it was had, and its judgement.
 
-        Stretches of the run are judged by a few episodes each, and the nearest by more: of many it is also the luckiest.
+        Stretches are judged by a few episodes each, and the nearest by more: it is also the luckiest of many.
         """
         judged = [(each, self.judge(self._policy(each))) for each in stretches(duel.all_snapshots())]
         judged.sort(key=lambda each: each[1].distance)
