@@ -122,6 +122,7 @@ clean:  ## remove the virtual environments and everything built
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -c "import quantecon"  # fills its cache: two processes of the tests doing so at once damage it for good
 	@touch $@
 
 .venv-core/.installed: pyproject.toml
