@@ -120,7 +120,7 @@ def _rule(kind: Any, space: dict[str, Any]) -> Rule | None:
     if origin in (Sequence, list, tuple, Iterable):
         return _sequence(origin, [_rule(part, space) for part in parts if part is not ...])
     if origin is Mapping or origin is dict:
-        return _instance(Mapping, "a mapping")
+        return _mapping([_rule(part, space) for part in parts])
     if origin is Callable:
         return lambda value: "" if callable(value) else "a function"
     return _plain(origin or kind)
@@ -200,6 +200,22 @@ def _sequence(origin: Any, parts: Sequence[Rule | None]) -> Rule:
         shown = value if isinstance(value, (list, tuple)) else value[:1]  # the others are of the same kind
         wanted = next((words for words in map(items, shown) if words), "")
         return f"a sequence, each of which is {wanted}" if wanted else ""
+
+    return rule
+
+
+def _mapping(parts: Sequence[Rule | None]) -> Rule:
+    """Fit a mapping whose keys and values all fit."""
+    keys, values = parts or (None, None)
+
+    def rule(value: Any) -> str:
+        if not isinstance(value, Mapping):
+            return "a mapping"
+        for one, items, words in ((keys, value.keys(), "key"), (values, value.values(), "value")):
+            wanted = next((found for found in map(one, items) if found), "") if one else ""
+            if wanted:
+                return f"a mapping, each {words} of which is {wanted}"
+        return ""
 
     return rule
 
