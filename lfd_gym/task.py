@@ -12,6 +12,7 @@ Each implies those below it, and each is said of the environment as it was given
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
@@ -45,6 +46,7 @@ from lfd_gym.demonstrations.estimation import (
 from lfd_gym.demonstrations.forms import as_demonstrations, over_states
 from lfd_gym.demonstrations.matching import check_held_out, check_provenance, check_spaces
 from lfd_gym.demonstrations.pieces import in_pieces, rollouts
+from lfd_gym.demonstrations.soundness import check_known, doubtful_ends
 from lfd_gym.engines import Engine
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
@@ -57,7 +59,7 @@ from lfd_gym.model.wrappers import OF_OBSERVATIONS, peel
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.policies.mixtures import MixturePolicy
 from lfd_gym.policies.tables import UniformPolicy
-from lfd_gym.validation import FloatArray, finite_array
+from lfd_gym.validation import FloatArray, LfdGymWarning, finite_array
 
 Access = Literal["model", "simulator", "episodes", "demonstrations"]
 #: What a task is about: an environment, or what is known in its place; None: the demonstrations are all there is.
@@ -188,6 +190,7 @@ class Task:
             demonstrations = as_demonstrations(given, *spaces, horizon=self.time_limit)
         if len(demonstrations) == 0:
             raise ValueError(f"{name} must hold at least one trajectory")
+        check_known(name, demonstrations)
         check_provenance(demonstrations, self.env, allow_mismatch=self.allow_mismatch)
         in_a_box = isinstance(demonstrations.observation_space, gym.spaces.Box)
         if in_a_box and (self.dynamics is not None or isinstance(self._simulator, TabularModel)):
@@ -212,6 +215,15 @@ class Task:
             raise ValueError(
                 f"{name}: trajectory {k} is marked as terminated, but this environment never ends: whatever came after "
                 "would count as free. If a time limit cut it, it is truncated"
+            )
+        doubtful = doubtful_ends(demonstrations, self.time_limit, self._simulator)
+        if doubtful.size:
+            others = f" (and {doubtful.size - 1} more)" if doubtful.size > 1 else ""
+            warnings.warn(
+                f"{name}: trajectory {doubtful[0]}{others} is marked as terminated, but stops at the time limit, or "
+                "where the environment goes on: whatever came after counts as free. If something cut it, it is truncated",
+                LfdGymWarning,
+                stacklevel=5,
             )
 
     def _default_costs(self) -> Any:
