@@ -53,7 +53,13 @@ from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
 from lfd_gym.grids.surroundings import has_surroundings, surroundings
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.dynamics import FiniteDynamics
-from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator
+from lfd_gym.model.generative_model import (
+    GenerativeModel,
+    TabularModel,
+    check_batches,
+    check_generator,
+    what_is_lacking,
+)
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.model.wrappers import OF_OBSERVATIONS, peel
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
@@ -154,11 +160,15 @@ class Task:
             raise ValueError(f"discount must be that of the mdp, {known}, got {discount}")
         self._set("discount", discount)
         # Environments first: to ask a wrapper of Gymnasium 0.29 for the methods of a model draws warnings.
-        if not (self.env is None or is_environment(self.env) or isinstance(self.env, FiniteMDP | GenerativeModel)):
+        known_kind = is_environment(self.env) or isinstance(self.env, FiniteMDP | GenerativeModel)
+        if isinstance(self.env, type) or not (self.env is None or known_kind):
             raise TypeError(
                 "env must be a Gymnasium environment, as gymnasium.make makes from a name, a vector environment of "
-                f"Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got {self.env!r}"
+                "Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got "
+                f"{what_is_lacking(self.env)}"
             )
+        if not is_environment(self.env) and isinstance(self.env, GenerativeModel):
+            check_batches("env", self.env)
         if isinstance(self.expert, float | np.ndarray) and not (np.asarray(self.expert) == self.expert).all():
             raise ValueError("expert must be a policy, got an array with NaN")
         if self.env is None and self.demonstrations is None:
@@ -221,7 +231,8 @@ class Task:
             others = f" (and {doubtful.size - 1} more)" if doubtful.size > 1 else ""
             warnings.warn(
                 f"{name}: trajectory {doubtful[0]}{others} is marked as terminated, but stops at the time limit, or "
-                "where the environment goes on: whatever came after counts as free. If something cut it, it is truncated",
+                "where the environment goes on: whatever came after counts as free. If a time limit cut it, it is "
+                "truncated",
                 LfdGymWarning,
                 stacklevel=5,
             )

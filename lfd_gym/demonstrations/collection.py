@@ -91,6 +91,10 @@ def collect(
         return demonstrations.with_provenance(**identity(known_spec(source)))
     if n_envs is not None:
         raise ValueError("n_envs is for environments; a generative model runs all trajectories side by side")
+    if isinstance(source, str):
+        raise TypeError(
+            f"source must be an environment, as gymnasium.make makes from a name, or a model, got {source!r}"
+        )
     check_model("source", source)
     if horizon is None:
         raise ValueError("horizon must be given: a generative model has no time limit")
