@@ -46,7 +46,7 @@ from lfd_gym.demonstrations.estimation import (
 from lfd_gym.demonstrations.forms import as_demonstrations, over_states
 from lfd_gym.demonstrations.matching import check_held_out, check_provenance, check_spaces
 from lfd_gym.demonstrations.pieces import in_pieces, rollouts
-from lfd_gym.demonstrations.soundness import check_known, doubtful_ends
+from lfd_gym.demonstrations.soundness import check_known, doubts
 from lfd_gym.engines import Engine
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
@@ -226,16 +226,10 @@ class Task:
                 f"{name}: trajectory {k} is marked as terminated, but this environment never ends: whatever came after "
                 "would count as free. If a time limit cut it, it is truncated"
             )
-        doubtful = doubtful_ends(demonstrations, self.time_limit, self._simulator)
-        if doubtful.size:
-            others = f" (and {doubtful.size - 1} more)" if doubtful.size > 1 else ""
-            warnings.warn(
-                f"{name}: trajectory {doubtful[0]}{others} is marked as terminated, but stops at the time limit, or "
-                "where the environment goes on: whatever came after counts as free. If a time limit cut it, it is "
-                "truncated",
-                LfdGymWarning,
-                stacklevel=5,
-            )
+        if self.allow_mismatch:  # where they come from, ends and bounds may be others
+            return
+        for doubt in doubts(demonstrations, self.action_space, self.time_limit, self._simulator):
+            warnings.warn(f"{name}: {doubt}", LfdGymWarning, stacklevel=5)
 
     def _default_costs(self) -> Any:
         own = own_costs(self.env) if isinstance(self.env, gym.Env) else None

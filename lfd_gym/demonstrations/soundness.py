@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
+import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +16,8 @@ from lfd_gym.validation import IntArray
 
 #: How many trajectories are looked at, and how often the last step of each is drawn again.
 _MOST, _DRAWS = 16, 64
+#: How far beyond its bounds an action may be, as a share of what lies between them: more than rounding.
+_TOLERANCE = 1e-3
 
 
 def check_known(name: str, demonstrations: Demonstrations) -> None:
@@ -35,6 +41,30 @@ def _refuse_rows(what: str, demonstrations: Demonstrations, wrong: NDArray[np.bo
         raise ValueError(
             f"{what} must be known at every step, but {bad.size} are NaN or infinite, first step "
             f"{bad[0] - demonstrations.offsets[k]} of trajectory {k}: {advice}, or cut the trajectory there"
+        )
+
+
+def doubts(
+    demonstrations: Demonstrations, actions: gym.Space[Any], time_limit: int | None, simulator: GenerativeModel | None
+) -> Iterator[str]:
+    """Say what is allowed, but probably not what was meant, of demonstrations in an environment."""
+    ends = doubtful_ends(demonstrations, time_limit, simulator)
+    if ends.size:
+        yield (
+            f"trajectory {ends[0]} is marked as terminated{', as are others,' if ends.size > 1 else ','} but stops at "
+            "the time limit, or where the environment goes on: whatever came after counts as free. If a time limit cut "
+            "it, it is truncated"
+        )
+    if demonstrations.actions is None or not isinstance(actions, gym.spaces.Box):
+        return
+    beyond = np.maximum(actions.low - demonstrations.actions, demonstrations.actions - actions.high)
+    far = beyond > _TOLERANCE * np.maximum(1.0, np.minimum(actions.high - actions.low, 1e6))
+    if far.any():
+        where = tuple(np.argwhere(far)[0])
+        yield (
+            f"actions leave the action space, {actions}: the first is {demonstrations.actions[where]:g}, and "
+            f"{far.mean():.0%} of the entries do. If they are in other units, convert them; if the environment clips "
+            "them, clip them as well"
         )
 
 

@@ -80,9 +80,10 @@ def test_what_is_seen_after_the_end_need_not_be_known():
 
 def test_a_cut_that_was_recorded_as_an_end_is_warned_of():
     demos = changed(walks(Line()), terminated=True, truncated=False)
-    with pytest.warns(LfdGymWarning, match=r"demonstrations: trajectory 0 \(and 2 more\) is marked as terminated") as w:
+    with pytest.warns(LfdGymWarning, match="demonstrations: trajectory 0 is marked as terminated, as are others,") as w:
         lfd.Task(Line(), demos, discount=0.9)
     assert w[0].filename == __file__
+    lfd.Task(Line(), demos, discount=0.9, allow_mismatch=True)
 
 
 def test_true_ends_are_believed():
@@ -114,3 +115,20 @@ def test_an_end_at_the_time_limit_is_doubtful_unless_that_cut_it_too():
     assert doubtful_ends(old, 200, None).size == 0
     with pytest.warns(LfdGymWarning, match="stops at the time limit"):
         lfd.Task(env, old, discount=0.9)
+
+
+def test_actions_beyond_the_bounds_are_warned_of():
+    demos = walks(Line())
+    percent = lfd.Demonstrations.from_episodes(
+        [episode._replace(actions=100 * episode.actions) for episode in demos],
+        demos.observation_space,
+        demos.action_space,
+    )
+    with pytest.warns(LfdGymWarning, match=r"actions leave the action space, .*: the first is 100, and 100% of the"):
+        lfd.Task(Line(), percent, discount=0.9)
+    nearly = lfd.Demonstrations.from_episodes(
+        [episode._replace(actions=(1 + 1e-6) * episode.actions) for episode in demos],
+        demos.observation_space,
+        gym.spaces.Box(-np.inf, np.inf, (1,)),
+    )
+    lfd.Task(Line(), nearly, discount=0.9)
