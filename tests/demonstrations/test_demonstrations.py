@@ -482,3 +482,9 @@ def test_killed_while_writing(tmp_path):
         leftovers.update(name for name in os.listdir(tmp_path) if name != "demos.npz")
     assert leftovers, "no writer was killed in the middle of a write"
     assert all(name.startswith(".") and name.endswith(".unfinished") for name in leftovers)
+
+
+def test_a_table_of_ones_own_is_led_to_from_episodes(tmp_path):
+    (tmp_path / "drives.csv").write_text("speed,push\n1,0\n")
+    with pytest.raises(ValueError, match=r"drives.csv is not a demonstration file, .*Demonstrations.from_episodes"):
+        Demonstrations.load(tmp_path / "drives.csv")

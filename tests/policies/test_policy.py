@@ -305,3 +305,10 @@ def test_what_is_no_policy_is_told_in_plain_words():
         lfd.collect(env, Model, 1, 3, rng)
     with pytest.raises(TypeError, match=r"an object with `probabilities` or one with `predict`, .* got 'ppo.zip'"):
         lfd.collect(env, "ppo.zip", 1, 3, rng)
+
+
+def test_a_vector_of_actions_is_told_how_to_become_a_table():
+    with pytest.raises(
+        ValueError, match=r"must be an \(S, A\) array, got shape \(3,\); .*np.eye\(n_actions\)\[actions\]"
+    ):
+        lfd.as_policy(np.array([0, 1, 1]))
