@@ -321,7 +321,6 @@ def check_model(name: str, value: Any) -> None:
             f"{name} must be a GenerativeModel, such as lfd_gym.as_generative_model gives for an environment or a "
             f"FiniteMDP, got {what_is_lacking(value)}"
         )
-    check_batches(name, value)
 
 
 def what_is_lacking(value: Any) -> str:
