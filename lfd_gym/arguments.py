@@ -29,6 +29,8 @@ Rule = Callable[[Any], str]
 
 _ARRAY = "an array of numbers"
 _INTEGERS = "integers"
+#: What protocols ask for: they cannot say it themselves, since a name of theirs would be asked for, too.
+_IN_WORDS = {"Stated": "an object with `probabilities`", "Predictor": "one with `predict`, as of Stable-Baselines3"}
 
 
 class ArgumentError(TypeError, ValueError):
@@ -149,6 +151,8 @@ def _plain(kind: Any) -> Rule | None:
         return None
     if issubclass(kind, tuple):  # any sequence of as many items will do for a named tuple
         return _instance((tuple, list), f"{_article(kind.__name__)} or a tuple")
+    if kind.__name__ in _IN_WORDS:
+        return _instance(kind, _IN_WORDS[kind.__name__])
     module = "numpy.random." if kind is np.random.Generator else ""
     #: A class may say in words how one is made.
     return _instance(kind, getattr(kind, "how_made", _article(module + kind.__name__)))

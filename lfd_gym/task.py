@@ -12,6 +12,7 @@ Each implies those below it, and each is said of the environment as it was given
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
@@ -45,19 +46,26 @@ from lfd_gym.demonstrations.estimation import (
 from lfd_gym.demonstrations.forms import as_demonstrations, over_states
 from lfd_gym.demonstrations.matching import check_held_out, check_provenance, check_spaces
 from lfd_gym.demonstrations.pieces import in_pieces, rollouts
+from lfd_gym.demonstrations.soundness import check_known, doubts
 from lfd_gym.engines import Engine
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
 from lfd_gym.grids.surroundings import has_surroundings, surroundings
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.dynamics import FiniteDynamics
-from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator
+from lfd_gym.model.generative_model import (
+    GenerativeModel,
+    TabularModel,
+    check_batches,
+    check_generator,
+    what_is_lacking,
+)
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.model.wrappers import OF_OBSERVATIONS, peel
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.policies.mixtures import MixturePolicy
 from lfd_gym.policies.tables import UniformPolicy
-from lfd_gym.validation import FloatArray, finite_array
+from lfd_gym.validation import FloatArray, LfdGymWarning, finite_array
 
 Access = Literal["model", "simulator", "episodes", "demonstrations"]
 #: What a task is about: an environment, or what is known in its place; None: the demonstrations are all there is.
@@ -152,11 +160,15 @@ class Task:
             raise ValueError(f"discount must be that of the mdp, {known}, got {discount}")
         self._set("discount", discount)
         # Environments first: to ask a wrapper of Gymnasium 0.29 for the methods of a model draws warnings.
-        if not (self.env is None or is_environment(self.env) or isinstance(self.env, FiniteMDP | GenerativeModel)):
+        known_kind = is_environment(self.env) or isinstance(self.env, FiniteMDP | GenerativeModel)
+        if isinstance(self.env, type) or not (self.env is None or known_kind):
             raise TypeError(
                 "env must be a Gymnasium environment, as gymnasium.make makes from a name, a vector environment of "
-                f"Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got {self.env!r}"
+                "Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got "
+                f"{what_is_lacking(self.env)}"
             )
+        if not is_environment(self.env) and isinstance(self.env, GenerativeModel):
+            check_batches("env", self.env)
         if isinstance(self.expert, float | np.ndarray) and not (np.asarray(self.expert) == self.expert).all():
             raise ValueError("expert must be a policy, got an array with NaN")
         if self.env is None and self.demonstrations is None:
@@ -188,6 +200,7 @@ class Task:
             demonstrations = as_demonstrations(given, *spaces, horizon=self.time_limit)
         if len(demonstrations) == 0:
             raise ValueError(f"{name} must hold at least one trajectory")
+        check_known(name, demonstrations)
         check_provenance(demonstrations, self.env, allow_mismatch=self.allow_mismatch)
         in_a_box = isinstance(demonstrations.observation_space, gym.spaces.Box)
         if in_a_box and (self.dynamics is not None or isinstance(self._simulator, TabularModel)):
@@ -213,6 +226,10 @@ class Task:
                 f"{name}: trajectory {k} is marked as terminated, but this environment never ends: whatever came after "
                 "would count as free. If a time limit cut it, it is truncated"
             )
+        if self.allow_mismatch:  # where they come from, ends and bounds may be others
+            return
+        for doubt in doubts(demonstrations, self.action_space, self.time_limit, self._simulator):
+            warnings.warn(f"{name}: {doubt}", LfdGymWarning, stacklevel=5)
 
     def _default_costs(self) -> Any:
         own = own_costs(self.env) if isinstance(self.env, gym.Env) else None

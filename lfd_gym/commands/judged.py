@@ -70,6 +70,11 @@ class Judged:
         """What the run was asked for; nothing if there is no run."""
         return {} if self.folder is None else read_config(self.folder)
 
+    def check_source(self) -> None:
+        """Refuse a place where nothing is."""
+        if ":" not in str(self.source) and not Path(self.source).exists():
+            raise FileNotFoundError(f"there is no file or folder {self.source}")
+
     def policy(self, env: Any) -> Policy:
         """Return what is judged."""
         return named_policy(str(self.source), env, self.trust)
@@ -92,8 +97,7 @@ class Judged:
             imports=self.imports,
         )
         if env_id is None:
-            if ":" not in str(self.source) and not Path(self.source).exists():
-                raise FileNotFoundError(f"there is no file or folder {self.source}")
+            self.check_source()
             raise ValueError(f"--env must be given for {self.source}, which does not say its environment")
         place = self.demonstrations or self.config.get("demonstrations")
         known = None if env_id == "none" else env_id

@@ -237,14 +237,15 @@ class FunctionCosts(Costs):
         costs = np.asarray(self.function(observations, actions), dtype=np.float64)
         wanted = (len(observations), "n_c" if self._n_costs is None else self._n_costs)
         if costs.ndim != 2 or len(costs) != len(observations) or self._n_costs not in (None, costs.shape[1]):
-            raise ValueError(f"costs must return shape {wanted}, got {costs.shape}".replace("'", ""))
+            advice = "; a single cost is one column, costs[:, None]" if costs.ndim == 1 else ""
+            raise ValueError(f"costs must return shape {wanted}, got {costs.shape}".replace("'", "") + advice)
         self._n_costs = costs.shape[1]
         if np.issubdtype(np.asarray(observations).dtype, np.floating):
             costs = np.where(hidden_rows(observations)[:, None], 0.0, costs)
         if ended is not None:
             costs = np.where(ended[:, None], 0.0, costs)
         if not np.abs(costs).max(initial=0.0) <= 1:  # or NaN; in the simulators' inner loop the full check is slow
-            check_cost_features("costs(observations, actions)", costs)
+            check_cost_features("costs(observations, actions)", costs, "divide by a number that is fixed beforehand")
         return costs
 
 
@@ -288,7 +289,9 @@ def model_costs(
     return found
 
 
-def check_cost_features(name: str, cost_features: ArrayLike) -> FloatArray:
+def check_cost_features(
+    name: str, cost_features: ArrayLike, advice: str = "lfd_gym.normalise_costs rescales them"
+) -> FloatArray:
     """Return costs as an (S·A, n_c) array with entries in [−1, 1], or name the feature that is not."""
     features = finite_array(name, cost_features, (None, None))
     if features.shape[1] == 0:
@@ -296,10 +299,7 @@ def check_cost_features(name: str, cost_features: ArrayLike) -> FloatArray:
     largest = np.abs(features).max(axis=0, initial=0.0)
     if (largest > LARGEST_UNIT).any():
         column = int(np.argmax(largest > LARGEST_UNIT))
-        raise ValueError(
-            f"{name} must lie in [-1, 1], but feature {column} reaches {largest[column]}; "
-            "lfd_gym.normalise_costs rescales them"
-        )
+        raise ValueError(f"{name} must lie in [-1, 1], but feature {column} reaches {largest[column]}; {advice}")
     return features
 
 

@@ -63,9 +63,10 @@ def _wrapped(policy: Any) -> Policy:
         return network_policy(policy) or PredictorPolicy(policy)
     if callable(policy) and not isinstance(policy, type):
         return FunctionPolicy(policy)
+    found = f"the class {policy.__name__}" if isinstance(policy, type) else type(policy).__name__
     raise TypeError(
         "policy must be an (S, A) array, have `probabilities` or `predict`, or be a function of observations; "
-        f"got {type(policy).__name__}"
+        f"got {found}"
     )
 
 
@@ -77,7 +78,13 @@ class FunctionPolicy(Policy):
 
     def sample(self, observations: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Call the function; it draws, if it does, with a generator of its own."""
-        return np.asarray(self.function(observations))
+        actions = self.function(observations)
+        if isinstance(actions, tuple) and len(actions) == 2 and actions[1] is None:
+            raise ValueError(
+                "policy must return actions alone, got a pair, as `predict` of Stable-Baselines3 returns: "
+                "pass the model itself, or return the first of the pair"
+            )
+        return np.asarray(actions)
 
     def greedy(self, observations: NDArray[Any]) -> NDArray[Any]:
         """Refuse: a function decides for itself."""

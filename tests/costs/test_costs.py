@@ -84,3 +84,12 @@ def test_one_rule_for_environments_that_bring_a_reward_only():
     np.testing.assert_array_equal(table[:, 0], tasks[0].true_cost.table[:, 0])
     assert not table[-4:].any()
     assert (np.abs(table[:-4, 1:]).sum(axis=0) > 0).all()
+
+
+def test_costs_that_do_not_fit_say_what_to_do():
+    seen, done = np.full((3, 1), 4.0), np.zeros(3, int)
+    with pytest.raises(ValueError, match=r"a single cost is one column, costs\[:, None\]"):
+        lfd.FunctionCosts(lambda observations, actions: observations[:, 0]).rows(seen, done)
+    # normalise_costs would divide each batch by another number.
+    with pytest.raises(ValueError, match=r"feature 0 reaches 4.0; divide by a number that is fixed beforehand"):
+        lfd.FunctionCosts(lambda observations, actions: observations).rows(seen, done)

@@ -286,3 +286,29 @@ def test_without_the_extra_a_network_says_what_to_install(tmp_path):
     write_arrays(tmp_path / "network.npz", data, arrays)
     with pytest.raises(ImportError, match=r"pip install 'lfd-gym\[sb3\]'"):
         lfd.load_policy(tmp_path / "network.npz")
+
+
+def test_what_is_no_policy_is_told_in_plain_words():
+    env = gym.make("CartPole-v1")
+    rng = np.random.default_rng(0)
+
+    class Model:
+        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+            return np.zeros(len(observation), int), None
+
+    lfd.collect(env, Model(), 1, 3, rng)
+    with pytest.raises(ValueError, match=r"got a pair, as `predict` .*: pass the model itself"):
+        lfd.collect(env, Model().predict, 1, 3, rng)
+    with pytest.raises(ValueError, match="one for each of the 1 observations that it is given at once"):
+        lfd.collect(env, lambda seen: 0, 1, 3, rng)
+    with pytest.raises(TypeError, match="got the class Model"):
+        lfd.collect(env, Model, 1, 3, rng)
+    with pytest.raises(TypeError, match=r"an object with `probabilities` or one with `predict`, .* got 'ppo.zip'"):
+        lfd.collect(env, "ppo.zip", 1, 3, rng)
+
+
+def test_a_vector_of_actions_is_told_how_to_become_a_table():
+    with pytest.raises(
+        ValueError, match=r"must be an \(S, A\) array, got shape \(3,\); .*np.eye\(n_actions\)\[actions\]"
+    ):
+        lfd.as_policy(np.array([0, 1, 1]))
