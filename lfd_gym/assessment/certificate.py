@@ -246,7 +246,10 @@ def _from_data_alone(
             "held_out must be given where there is no env: only demonstrations that the policy was not learned from "
             "tell how often it does as the expert"
         )
-    largest = 2.0 if task.costs is None else task.costs.largest_distance
+    largest = 2.0
+    if task.costs is not None:
+        task.expert_features(held_out=held_out)  # which refuses costs beyond [-1, 1], and says how many there are
+        largest = task.costs.largest_distance
     apart = weight_after_disagreement(policy, held_out, task.criterion, rng)
     uniform = UniformPolicy(task.action_space)
     random = largest * float(weight_after_disagreement(uniform, held_out, task.criterion).mean())

@@ -184,6 +184,8 @@ class CostEstimate:
         """
         check_delta(delta)
         n_costs = self.values.size
+        if costs.n_costs not in (None, n_costs):
+            raise ValueError(f"costs must be the {n_costs} of the estimate, got {costs}")
         reach, norm = costs.weights.radius(n_costs), costs.row_norm
         norm = math.sqrt(n_costs) if norm is None else norm
         if self.exact:
