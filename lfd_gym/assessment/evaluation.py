@@ -28,7 +28,7 @@ from numpy.typing import ArrayLike
 
 from lfd_gym.arguments import checked
 from lfd_gym.assessment.scores import played_returns, reward_units, score, score_range
-from lfd_gym.assessment.tables import html_table
+from lfd_gym.assessment.tables import at_least, at_most, html_table, probability
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import ConvexSet, CostClass, SymmetricSet
 from lfd_gym.demonstrations.estimation import CostEstimate, Returns
@@ -162,12 +162,14 @@ class Evaluation:
             value = getattr(self, name)
             if value is not None:
                 interval = getattr(self.sampling, name, None)
-                sure = "" if interval is None else f"  [{interval[0]:+.4f}, {interval[1]:+.4f}]"
+                sure = "" if interval is None else f"  [{_ends(*interval)}]"
                 rows.append((name.replace("_", " "), f"{value:+.4f}{sure}"))
         if self.n_expert_demonstrations is not None:
             rows.append(("expert", f"estimated from {self.n_expert_demonstrations} demonstrations"))
         if self.sampling is not None:
-            rows.append(("intervals", f"{self.sampling.confidence:.0%}; of costs by betting, of returns Student's"))
+            rows.append(
+                ("intervals", f"{probability(1 - self.sampling.confidence)}; of costs by betting, of returns Student's")
+            )
         if self.resources is not None:
             rows.append(("learned from", str(self.resources)))
         return rows
@@ -387,6 +389,11 @@ def _agreement(mdp: FiniteDynamics, one: FloatArray, other: FloatArray, weights:
     # Σ_a min(p, q) = 1 − ½Σ_a|p − q|. Both sums below add up in the same order, so the quotient is at most 1.
     apart = np.minimum(0.5 * np.abs(one - other)[acting].sum(axis=1), 1.0)
     return float(1 - (weights * apart).sum() / weights.sum())
+
+
+def _ends(low: float, high: float) -> str:
+    """Return the ends of an interval, rounded outwards."""
+    return f"{float(at_least(low, 4)):+.4f}, {float(at_most(high, 4)):+.4f}"
 
 
 def _plain(value: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from lfd_gym.arguments import checked
-from lfd_gym.assessment.tables import html_table
+from lfd_gym.assessment.tables import at_most, html_table, probability
 from lfd_gym.demonstrations.estimation import CostEstimate
 from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
 from lfd_gym.model.criterion import Criterion
@@ -60,16 +60,16 @@ class PointCertificate:
         return None if self.approximation is None else self.residual_bound + self.approximation.total
 
     def _heading(self) -> str:
-        return f"Certificate (probability {1 - self.delta:g}; {self.evidence}; {self.criterion})"
+        return f"Certificate (probability {probability(self.delta)}; {self.evidence}; {self.criterion})"
 
     def _rows(self) -> list[tuple[str, str, str]]:
         """Return what was found, and how large it can be at most."""
         unit = 1 / self.criterion.scale
         found, bound = self.cost_distance, self.cost_distance_bound
         rows = [
-            ("cost distance to the expert", f"{found:.4f}", f"{bound:.4f}"),
-            ("as a sum of rewards", f"{unit * found:.4g}", f"{unit * bound:.4g}  (per unit of reward)"),
-            ("saddle-point residual", f"{self.residual:.4f}", f"{self.residual_bound:.4f}"),
+            ("cost distance to the expert", f"{found:.4f}", at_most(bound, 4)),
+            ("as a sum of rewards", f"{unit * found:.4g}", f"{at_most(unit * bound, 4)}  (per unit of reward)"),
+            ("saddle-point residual", f"{self.residual:.4f}", at_most(self.residual_bound, 4)),
         ]
         if self.approximation is not None:
             terms = self.approximation
@@ -77,8 +77,9 @@ class PointCertificate:
                 ("features: distance of occupancies", terms.occupancy_error, terms.occupancy_factor),
                 ("features: values, or coherence", terms.value_error, terms.value_factor),
             ):
-                rows.append((name, f"{error:.4f}", f"{error * factor:.4f}  (times {factor:.4g})"))
-            rows.append(("excess over the best policy", "", f"{self.excess_bound:.4f}"))
+                rows.append((name, f"{error:.4f}", f"{at_most(error * factor, 4)}  (times {factor:.4g})"))
+            excess = self.residual_bound + terms.total
+            rows.append(("excess over the best policy", "", at_most(excess, 4)))
         return rows
 
     def __str__(self) -> str:

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from lfd_gym.arguments import checked
-from lfd_gym.assessment.tables import html_table
+from lfd_gym.assessment.tables import at_least, at_most, html_table, probability
 from lfd_gym.model.criterion import Criterion
 
 About = Literal["expert", "demonstrations"]
@@ -257,9 +257,14 @@ class Certificate:
         both = self.to_demonstrations, self.to_expert
         reasons = dict.fromkeys(reason for statement in both if statement for reason in statement.parts)
 
-        def row(name: str, value: Callable[[Statement], float | None]) -> tuple[str, str, str]:
+        def row(
+            name: str, value: Callable[[Statement], float | None], shown: Callable[[float], str] = "{:.4f}".format
+        ) -> tuple[str, str, str]:
             numbers = [None if statement is None else value(statement) for statement in both]
-            return name, *("" if number is None else f"{number:.4f}" for number in numbers)  # type: ignore[return-value]
+            return name, *("" if number is None else shown(number) for number in numbers)  # type: ignore[return-value]
+
+        def rounded_up(number: float) -> str:
+            return at_most(number, 4)
 
         unit = 1 / self.criterion.scale
         return [
@@ -268,8 +273,8 @@ class Certificate:
                 row(f"  + {reason}", lambda statement, reason=reason: statement.parts.get(reason))  # type: ignore[misc]
                 for reason in reasons
             ),
-            row("at most", lambda statement: statement.bound),
-            row("as a sum of rewards, per unit", lambda statement: unit * statement.bound),
+            row("at most", lambda statement: statement.bound, rounded_up),
+            row("as a sum of rewards, per unit", lambda statement: unit * statement.bound, rounded_up),
         ]
 
     def _remarks(self) -> list[str]:
@@ -321,10 +326,10 @@ class Certificate:
 
 def _sentence(statement: Statement, delta: float) -> str:
     whom = "the expert" if statement.about == "expert" else "these demonstrations"
-    sure = f"({100 * (1 - delta):.4g} %)"
+    sure = f"({probability(delta)})"
     if statement.bound < 0:
-        return f"At least {-statement.bound:.3f} better than {whom} in every cost of the class {sure}"
-    return f"At most {statement.bound:.3f} worse than {whom} in any cost of the class {sure}"
+        return f"At least {at_least(-statement.bound, 3)} better than {whom} in every cost of the class {sure}"
+    return f"At most {at_most(statement.bound, 3)} worse than {whom} in any cost of the class {sure}"
 
 
 def _least_times(enough: Callable[[float], bool], fewest: float) -> float:

@@ -294,7 +294,7 @@ def test_it_prints_as_a_short_table():
     point = random_point(problem, rng)
     certificate = certify_saddle_point(problem, point, expert=estimate_of(problem, 0.01), delta=0.05)
     lines = str(certificate).splitlines()
-    assert lines[0] == f"Certificate (probability 0.95; known model; discount {problem.discount:g})"
+    assert lines[0] == f"Certificate (probability 95 %; known model; discount {problem.discount:g})"
     assert [line.split("  ")[1] for line in lines[2:]] == [
         "cost distance to the expert",
         "as a sum of rewards",

@@ -441,3 +441,14 @@ def test_bad_input_is_named(two_rooms, change, message):
     arguments = {"policy": np.full((2, 2), 0.5), "task": mdp, "costs": costs} | change
     with pytest.raises(ValueError, match=message):
         evaluate(**arguments)
+
+
+def test_intervals_are_printed_rounded_outwards():
+    mdp, table, rng = random_world(0)
+    task = Task(TabularModel.of(mdp), discount=0.9, costs=table, true_cost=table[:, 0], expert=np.eye(3)[[0] * 5])
+    evaluation = evaluate(np.full((5, 3), 1 / 3), task, rng=rng, n_rollouts=50, confidence=0.999)
+    low, high = evaluation.sampling.true_gap
+    row = dict(evaluation._rows())["true gap"]
+    printed = [float(end) for end in row[row.index("[") + 1 : -1].split(",")]
+    assert low - 1e-4 < printed[0] <= low < high <= printed[1] < high + 1e-4
+    assert "99.9 %" in str(evaluation)
