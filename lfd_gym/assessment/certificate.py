@@ -23,6 +23,7 @@ from lfd_gym.costs.sets import Ball
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
 from lfd_gym.demonstrations.pieces import in_pieces, rollouts
+from lfd_gym.demonstrations.plausibility import doubt, n_different
 from lfd_gym.engines import Engine
 from lfd_gym.model.generative_model import TabularModel
 from lfd_gym.policies.conversion import PolicyLike, as_policy
@@ -121,17 +122,20 @@ def certify(
     if shown is not None:
         comparisons["demonstrations"] = Comparison(task.costs, ours, shown, about_expert=False)
     paired = None
-    if theirs is not None and (held_out is not None or not task.costs.chosen_from_demonstrations):
+    refused = _refusal(task, held_out, expert == "deterministic")
+    if theirs is not None and not refused:
         if held_out is not None and rng is not None:
             paired = _paired(acting, task, held_out, theirs, ours.n_trajectories, rng, engine)
         least = _least(task, theirs, held_out, expert == "deterministic")
         comparisons["expert"] = Comparison(task.costs, ours, theirs, True, least, paired)
+    if not comparisons:
+        raise ValueError(f"held_out cannot be used: {refused}")
     strongest = comparisons.get("expert") or comparisons["demonstrations"]
     statements = {about: _statement(about, comparison, delta) for about, comparison in comparisons.items()}
     kinds = [
         "the known model" if ours.exact else f"{ours.n_trajectories:,} rollouts",
-        *([f"{len(task.demonstrations):,} demonstrations"] if shown is not None else []),
-        *([f"{len(held_out):,} held-out demonstrations"] if held_out is not None else []),
+        *([_counted(task.demonstrations, "demonstrations")] if shown is not None else []),
+        *([_counted(held_out, "held-out demonstrations")] if held_out is not None else []),
         *(["rollouts paired with them"] if paired is not None else []),
     ]
     return Certificate(
@@ -140,10 +144,7 @@ def certify(
         criterion=task.criterion,
         to_demonstrations=statements.get("demonstrations"),
         to_expert=statements.get("expert"),
-        refused=""
-        if "expert" in statements
-        else "the costs were chosen after looking at the demonstrations; give others that were held_out, or costs that "
-        "were chosen before",
+        refused=refused,
         random_distance=_random_distance(task, strongest, rng, engine),
         largest_distance=task.costs.largest_distance,
         assumptions=("the expert is deterministic",) if expert == "deterministic" else (),
@@ -152,6 +153,29 @@ def certify(
         _forecasts={about: _forecast(comparison, delta) for about, comparison in comparisons.items()},
         _standard_error=strongest.standard_error,
     )
+
+
+def _refusal(task: Task, held_out: Demonstrations | None, deterministic: bool) -> str:
+    """Return why nothing can be said about the expert, empty if something can."""
+    if held_out is None and task.costs.chosen_from_demonstrations:
+        return (
+            "the costs were chosen after looking at the demonstrations; give others that were held_out, or costs that "
+            "were chosen before"
+        )
+    dynamics = task.dynamics
+    if dynamics is None and task.access == "simulator" and isinstance(task.simulator, TabularModel):
+        dynamics = task.simulator.dynamics
+    used = {"demonstrations": task.demonstrations, "held_out": held_out}
+    if held_out is not None and not deterministic:
+        del used["demonstrations"]
+    doubts = {name: doubt(part, dynamics) for name, part in used.items() if part is not None}
+    return "; ".join(f"{name} are no independent trajectories of it: {why}" for name, why in doubts.items() if why)
+
+
+def _counted(demonstrations: Demonstrations, name: str) -> str:
+    """Say how many there are, and how many of them differ if that is less than half."""
+    different, many = n_different(demonstrations), len(demonstrations)
+    return f"{many:,} {name}" + (f" ({different:,} different ones)" if 2 * different < many else "")
 
 
 def _statement(about: About, comparison: Comparison, delta: float) -> Statement:
@@ -246,6 +270,9 @@ def _from_data_alone(
             "held_out must be given where there is no env: only demonstrations that the policy was not learned from "
             "tell how often it does as the expert"
         )
+    why = doubt(held_out, None)
+    if why:
+        raise ValueError(f"held_out must be independent trajectories: {why}")
     largest = 2.0
     if task.costs is not None:
         task.expert_features(held_out=held_out)  # which refuses costs beyond [-1, 1], and says how many there are

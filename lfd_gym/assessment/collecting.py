@@ -113,6 +113,8 @@ def collect_until(
             else:
                 new = _more(task, expert, count, new, rng)
                 found = certify(policy, task, delta=share, rng=rng, held_out=new, **settings)
+                if found.to_expert is None:
+                    raise ValueError(f"nothing can be said about the expert: {found.refused}")
             bar.update(count - bar.n)
             bar.set_postfix(bound=f"{found.cost_distance_bound:.3f}")
             reached = found.cost_distance_bound <= bound

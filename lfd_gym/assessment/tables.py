@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Sequence
 from html import escape
 
-#: What of the last digit is taken for an error of rounding.
-_NOTHING = 1e-6
+#: What of the last digit is taken for nothing: what solving linear systems leaves open, for one.
+_NOTHING = 1e-3
 #: Of less than this two digits of a per cent say nothing.
 _SELDOM = 1e-4
 #: Of more than this the last digits shown are those of the number.
