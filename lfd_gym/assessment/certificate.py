@@ -7,7 +7,7 @@ a certificate says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal
 
@@ -130,7 +130,9 @@ def certify(
         comparisons["expert"] = Comparison(task.costs, ours, theirs, True, least, paired)
     if not comparisons:
         raise ValueError(f"held_out cannot be used: {refused}")
-    strongest = comparisons.get("expert") or comparisons["demonstrations"]
+    strongest_about: About = "expert" if "expert" in comparisons else "demonstrations"
+    strongest = comparisons[strongest_about]
+    random = _random_distances(task, comparisons, rng, engine)
     statements = {about: _statement(about, comparison, delta) for about, comparison in comparisons.items()}
     kinds = [
         "the known model" if ours.exact else f"{ours.n_trajectories:,} rollouts",
@@ -145,13 +147,15 @@ def certify(
         to_demonstrations=statements.get("demonstrations"),
         to_expert=statements.get("expert"),
         refused=refused,
-        random_distance=_random_distance(task, strongest, rng, engine),
+        random_distance=random.get(strongest_about),
         largest_distance=task.costs.largest_distance,
         assumptions=("the expert is deterministic",) if expert == "deterministic" else (),
         per_norm=task.costs.weights == Ball() and task.costs.table is None,
         n_rollouts=None if ours.exact else ours.n_trajectories,
         _forecasts={about: _forecast(comparison, delta) for about, comparison in comparisons.items()},
         _standard_error=strongest.standard_error,
+        _random_distances=random,
+        unseen_mass=float(shown.unseen_mass.mean()) if shown is not None and truncation == "paper" else 0.0,
     )
 
 
@@ -188,22 +192,26 @@ def _forecast(comparison: Comparison, delta: float) -> Callable[[float, float], 
     return lambda demonstrations, rollouts: comparison.forecast(delta, demonstrations, rollouts)
 
 
-def _random_distance(
-    task: Task, comparison: Comparison, rng: np.random.Generator | None, engine: Engine | None
-) -> float | None:
-    """Return what is found of random play, from fewer rollouts; None where no play is uniformly random."""
+def _random_distances(
+    task: Task, comparisons: Mapping[About, Comparison], rng: np.random.Generator | None, engine: Engine | None
+) -> dict[About, float]:
+    """Return what is found of random play, from fewer rollouts; nothing where no play is uniformly random."""
     if isinstance(task.action_space, gym.spaces.Box) and not task.action_space.is_bounded():
-        return None
-    if comparison.ours.exact:
+        return {}
+    ours = next(iter(comparisons.values())).ours
+    if ours.exact:
         dynamics = task.dynamics
         assert dynamics is not None
         uniform: PolicyLike = np.full((dynamics.n_states, dynamics.n_actions), 1 / dynamics.n_actions)
         random = task.expected_costs(uniform)
     else:
-        count = min(_N_RANDOM, comparison.ours.n_trajectories)
+        count = min(_N_RANDOM, ours.n_trajectories)
         anybody = UniformPolicy(task.action_space)
         random = task.expected_costs(anybody, rng=rng, n_rollouts=count, engine=engine)
-    return float(task.costs.weights.support(random.values - comparison.theirs.values))
+    return {
+        about: float(task.costs.weights.support(random.values - comparison.theirs.values))
+        for about, comparison in comparisons.items()
+    }
 
 
 def _least(

@@ -20,7 +20,7 @@ With ρ the expected costs of the policy, ρ_E those of the expert and ρ_U thos
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
@@ -113,6 +113,9 @@ class Evaluation:
         How costs add up, in words.
     n_expert_demonstrations
         How many demonstrations the expert's costs were estimated from, where its policy is not known.
+    about
+        Whom the policy is compared with. ``"demonstrations"``: the costs were chosen after looking at them, so that
+        intervals of what compares with the expert are about these demonstrations, not about the expert behind them.
     sampling
         None if the policy's own costs are exact.
     resources
@@ -136,6 +139,7 @@ class Evaluation:
     random_return: float | None = None
     criterion: str = ""
     n_expert_demonstrations: int | None = None
+    about: Literal["expert", "demonstrations"] = "expert"
     sampling: Sampling | None = None
     resources: Resources | None = None
 
@@ -165,7 +169,9 @@ class Evaluation:
                 sure = "" if interval is None else f"  [{_ends(*interval)}]"
                 rows.append((name.replace("_", " "), f"{value:+.4f}{sure}"))
         if self.n_expert_demonstrations is not None:
-            rows.append(("expert", f"estimated from {self.n_expert_demonstrations} demonstrations"))
+            estimated = f"estimated from {self.n_expert_demonstrations} demonstrations"
+            chosen = f"these {self.n_expert_demonstrations} demonstrations, after looking at which costs were chosen"
+            rows.append(("compared with", chosen) if self.about == "demonstrations" else ("expert", estimated))
         if self.sampling is not None:
             rows.append(
                 ("intervals", f"{probability(1 - self.sampling.confidence)}; of costs by betting, of returns Student's")
@@ -329,6 +335,7 @@ def _compare(
             known["n_expert_demonstrations"] = theirs.n_trajectories
         # Costs that were chosen from the demonstrations do not tell how far these are from the expert.
         fixed = task.costs is not None and task.costs.chosen_from_demonstrations and task.expert is None
+        known["about"] = "demonstrations" if fixed and not theirs.exact else "expert"
         expert_box = np.stack([theirs.values, theirs.values], axis=1) if fixed else theirs.intervals(1 - share)
         if task.costs is not None:
             weights: ConvexSet = task.costs.weights

@@ -174,9 +174,7 @@ def certify_saddle_point(
         delta=delta,
         evidence=f"{n_rollouts} rollouts, {ours.n_steps + sampled.oracle_calls} draws of the model",
         cost_distance=float(weights.support(ours.values - problem.expert_features)),
-        cost_distance_bound=weights.largest_within(
-            ours.values - (low + high) / 2, ours.radius(share) + (high - low) / 2
-        ),
+        cost_distance_bound=_distance_bound(problem, ours.lower(share / 2) - high, ours.upper(share / 2) - low),
         criterion=Criterion(problem.discount),
         residual=sampled.estimate,
         residual_bound=sampled.bound + 2 * _class_radius(problem, low, high),
@@ -207,7 +205,7 @@ def _certify_exactly(
         delta=delta,
         evidence="known model",
         cost_distance=float(weights.support(ours.values - problem.expert_features)),
-        cost_distance_bound=weights.largest_within(ours.values - (low + high) / 2, ours.error + (high - low) / 2),
+        cost_distance_bound=_distance_bound(problem, ours.values - ours.error - high, ours.values + ours.error - low),
         criterion=Criterion(problem.discount),
         residual=residual,
         residual_bound=residual + 2 * _class_radius(problem, low, high),
@@ -222,6 +220,12 @@ def _expert_sides(
     if expert is None:
         return problem.expert_features, problem.expert_features
     return expert.lower(delta / 2), expert.upper(delta / 2)
+
+
+def _distance_bound(problem: SaddlePointProblem, low: FloatArray, high: FloatArray) -> float:
+    """Bound the distance where the differences of costs lie between ``low`` and ``high``; no more than is possible."""
+    bound = problem.costs.weights.largest_within((low + high) / 2, (high - low) / 2)
+    return min(bound, problem.costs.largest_distance)
 
 
 def _class_radius(problem: SaddlePointProblem, low: FloatArray, high: FloatArray) -> float:

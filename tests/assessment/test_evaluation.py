@@ -452,3 +452,19 @@ def test_intervals_are_printed_rounded_outwards():
     printed = [float(end) for end in row[row.index("[") + 1 : -1].split(",")]
     assert low - 1e-4 < printed[0] <= low < high <= printed[1] < high + 1e-4
     assert "99.9 %" in str(evaluation)
+
+
+def test_costs_chosen_from_demonstrations_compare_with_these():
+    env, rng = gym.make("CartPole-v1"), np.random.default_rng(0)
+
+    def lean(seen):
+        return (seen[:, 2] > 0).astype(int)
+
+    demos = collect(env, lean, 3, 50, rng)
+    chosen = evaluate(lean, Task(env, demos, discount=0.9), rng=rng, n_rollouts=10)
+    assert chosen.to_dict()["about"] == "demonstrations"
+    assert "these 3 demonstrations, after looking at which costs were chosen" in str(chosen)
+    task = Task(env, demos, discount=0.9, costs=lambda seen, done: np.clip(seen, -1, 1))
+    before = evaluate(lean, task, rng=rng, n_rollouts=10)
+    assert before.about == "expert"
+    assert "estimated from 3 demonstrations" in str(before)

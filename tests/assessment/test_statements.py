@@ -288,3 +288,48 @@ def test_the_bound_is_met_about_where_it_was_said(which, way, runs):
     near = np.mean((np.array(ratios) >= 0.5) & (np.array(ratios) <= 2))
     assert near >= 0.9, np.quantile(ratios, [0, 0.05, 0.5, 0.95, 1], method="nearest")
     assert 0.8 <= np.median(ratios) <= 1.25
+
+
+# -- of whom it is said -----------------------------------------------------------------------------------------------
+
+
+def test_random_play_is_compared_with_whom_the_sentence_is_about(cartpole):
+    """With held-out demonstrations there are two: what was shown here leans the other way."""
+    rng = np.random.default_rng(7)
+
+    def away(seen):
+        return 1 - lean(seen)
+
+    held_out = lfd.collect(cartpole.env, away, 2, 100, rng)
+    certificate = lfd.certify(lean, cartpole, rng=np.random.default_rng(0), n_rollouts=1000, held_out=held_out)
+    first = str(certificate).splitlines()[0]
+    assert "than these demonstrations" in first
+    only = lfd.certify(lean, cartpole, rng=np.random.default_rng(0), n_rollouts=1000)
+    assert only.random_distance != pytest.approx(certificate.random_distance, rel=0.2)
+    said = float(first.split("random play is ")[1].split()[0])
+    assert said == pytest.approx(only.random_distance, abs=0.05)
+
+
+def test_random_play_may_be_better():
+    mdp, costs = gridworld(4, 0)
+    uniform, model = np.full((16, 4), 0.25), lfd.TabularModel.of(mdp)
+    worst = mdp.optimal_policy(-costs[:, 0])
+    demos = lfd.collect(model, worst, 200, 60, np.random.default_rng(0))
+    certificate = lfd.certify(uniform, lfd.Task(mdp, demos, costs=costs[:, :1]))
+    assert certificate.random_distance < 0
+    assert f"random play is {-certificate.random_distance:.3f} better" in certificate.conclusion
+
+
+def test_what_was_cut_off_of_these_demonstrations_is_said():
+    """Where all costs are negative a short demonstration looks worse than the policy that it is of."""
+    mdp, costs, rng = random_world(0)
+    uniform = np.full((5, 3), 1 / 3)
+    demos = lfd.collect(lfd.TabularModel.of(mdp), uniform, 50, 3, rng)
+    task = lfd.Task(mdp, demos, costs=-np.abs(costs))
+    certificate = lfd.certify(uniform, task)
+    assert certificate.to_demonstrations.bound < 0
+    assert "72.9 % of these demonstrations was cut off and counts as nothing." in str(certificate)
+    assert certificate.to_dict()["unseen_mass"] == pytest.approx(0.9**3)
+    assert "cut off" not in str(lfd.certify(uniform, task, truncation="rescale"))
+    longer = lfd.collect(lfd.TabularModel.of(mdp), uniform, 50, 60, rng)
+    assert "cut off" not in str(lfd.certify(uniform, lfd.Task(mdp, longer, costs=costs)))
