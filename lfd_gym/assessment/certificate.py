@@ -14,6 +14,7 @@ from typing import Literal
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym._splitmix import own_stream
 from lfd_gym.arguments import checked
 from lfd_gym.assessment.comparison import Comparison
 from lfd_gym.assessment.expert_bounds import LeastCosts, least_expert_costs
@@ -25,7 +26,7 @@ from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
 from lfd_gym.demonstrations.pieces import in_pieces, rollouts
 from lfd_gym.demonstrations.plausibility import doubt, n_different
 from lfd_gym.engines import Engine
-from lfd_gym.model.generative_model import TabularModel
+from lfd_gym.model.generative_model import TabularModel, check_generator
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import UniformPolicy
@@ -70,7 +71,8 @@ def certify(
     delta
         Probability of failure.
     rng
-        Drives the rollouts; what it draws must not have been used in training. Not used where the model is known.
+        Drives the rollouts, by a stream of their own: they are none that were played with the same generator, or with
+        one of the same seed, for demonstrations or learning. Not used where the model is known.
     deterministic
         Whether it is the policy's best actions that are certified.
     n_rollouts
@@ -105,6 +107,7 @@ def certify(
     if expert not in ("any", "deterministic"):
         raise ValueError(f"expert must be 'any' or 'deterministic', got {expert!r}")
     acting = as_policy(policy, deterministic=deterministic)
+    rng = None if rng is None else own_stream(check_generator("rng", rng), "certify")
     if held_out is not None:
         held_out = task.held_out(held_out)
     if task.access == "demonstrations":

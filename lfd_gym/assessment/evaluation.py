@@ -26,6 +26,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym._splitmix import own_stream
 from lfd_gym.arguments import checked
 from lfd_gym.assessment.scores import played_returns, reward_units, score, score_range
 from lfd_gym.assessment.tables import at_least, at_most, html_table, probability
@@ -34,7 +35,7 @@ from lfd_gym.costs.sets import ConvexSet, CostClass, SymmetricSet
 from lfd_gym.demonstrations.estimation import CostEstimate, Returns
 from lfd_gym.engines import Engine
 from lfd_gym.model.dynamics import FiniteDynamics
-from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.generative_model import GenerativeModel, check_generator
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.policies.tables import UniformPolicy
@@ -225,7 +226,8 @@ def evaluate(
         What learning the policy took; kept in the result.
     n_rollouts, horizon, confidence, rng
         For rollouts only: number of rollouts, see `Task.expected_costs`; their length (by default until 0.1 % of the
-        discounted weight is left); joint confidence of the intervals; the source of randomness.
+        discounted weight is left); joint confidence of the intervals; the source of randomness, from which rollouts
+        have a stream of their own: they are none that were played with the same seed for demonstrations or learning.
     engine
         Spreads rollouts over processes or machines, with the same result whatever their number: `ProcessEngine` or
         `RayEngine` of `lfd_gym.engines`.
@@ -251,6 +253,7 @@ def evaluate(
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     if n_rollouts is not None and n_rollouts < 2:
         raise ValueError(f"n_rollouts must be at least 2, got {n_rollouts}")
+    rng = None if rng is None else own_stream(check_generator("rng", rng), "evaluate")
     if task.costs is None and task.true_cost is None:
         raise ValueError("costs must be given: the environment has none of its own, and there are no demonstrations")
 

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym._splitmix import own_stream
 from lfd_gym.arguments import checked
 from lfd_gym.assessment.tables import at_most, html_table, probability
 from lfd_gym.demonstrations.estimation import CostEstimate
 from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
 from lfd_gym.model.criterion import Criterion
-from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.generative_model import GenerativeModel, check_generator
 from lfd_gym.policies.conversion import PolicyLike, policy_table
 from lfd_gym.solvers.saddle.approximation import ApproximationError, point_approximation_error
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
@@ -129,7 +130,7 @@ def certify_saddle_point(
         (S, A) occupancy of an apprentice policy, needed for the approximation terms unless Φ is tabular, where every
         occupancy is expressed exactly. The approximation terms are about π_θ and left out for another ``policy``.
     model, rng
-        A simulator of the problem's dynamics, and what drives its draws: not one that the training used.
+        A simulator of the problem's dynamics, and what drives its draws, by a stream of their own, see `certify`.
     n_rollouts
         Rollouts of the policy, each so long that what is left is worth at most 1e-3.
     n_samples, n_per_column
@@ -159,6 +160,7 @@ def certify_saddle_point(
         return _certify_exactly(problem, checked, expert, delta, policy, apprentice_occupancy)
     if rng is None:
         raise ValueError("rng must be given: the certificate rests on draws of the model")
+    rng = own_stream(check_generator("rng", rng), "certify_saddle_point")
     share = delta / 3
     if policy is None:
         policy = problem.occupancy_features.policy(checked.occupancy_weights)

@@ -13,6 +13,7 @@ from strategies import mdps_with_costs, random_policy
 from worlds import random_world, rare_world, too_many
 
 from lfd_gym import CostEstimate, Criterion, FiniteMDP, FunctionCosts, TableCosts, TabularModel, Task, collect, evaluate
+from lfd_gym._splitmix import own_stream
 from lfd_gym.confidence import lower_bound, upper_bound
 from lfd_gym.costs.sets import ConvexSet
 from lfd_gym.policies.conversion import as_policy, policy_table
@@ -351,7 +352,8 @@ def test_doubt_is_shared_by_what_is_estimated_and_by_nothing_else():
     task = Task(env, discount=0.5, costs=costs)
     sampled = evaluate(lambda seen: (seen[:, 2] > 0).astype(int), task, n_rollouts=30, rng=np.random.default_rng(0))
     assert sampled.random_return is not None
-    estimate, _ = task.assess(lambda seen: (seen[:, 2] > 0).astype(int), n_rollouts=30, rng=np.random.default_rng(0))
+    own = own_stream(np.random.default_rng(0), "evaluate")
+    estimate, _ = task.assess(lambda seen: (seen[:, 2] > 0).astype(int), n_rollouts=30, rng=own)
     np.testing.assert_allclose(sampled.sampling.expected_costs, estimate.intervals(1 - 0.05 / 2), atol=1e-12)
 
 
