@@ -1,7 +1,7 @@
 """The same seed gives the numbers that version 0.1 gave, before everything was put in new rooms.
 
-Bounds are not among them: they are found by other inequalities now. What certificates find by rollouts is of this version:
-their episodes are their own now, whatever the seed was used for before.
+Bounds are not among them: they are found by other inequalities now. What certificates find by rollouts is of this
+version: their episodes are their own now, whatever the seed was used for before.
 
 They were equal bit by bit on the machine that made them. The tolerance allows for other processors and libraries.
 """
