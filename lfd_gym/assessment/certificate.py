@@ -152,7 +152,7 @@ def certify(
         refused=refused,
         random_distance=random.get(strongest_about),
         largest_distance=task.costs.largest_distance,
-        assumptions=("the expert is deterministic",) if expert == "deterministic" else (),
+        assumptions=("the expert does the same whenever it is in the same state",) if expert == "deterministic" else (),
         per_norm=task.costs.weights == Ball() and task.costs.table is None,
         n_rollouts=None if ours.exact else ours.n_trajectories,
         _forecasts={about: _forecast(comparison, delta) for about, comparison in comparisons.items()},

@@ -85,8 +85,14 @@ def _steps(demonstrations: Demonstrations, dynamics: FiniteDynamics) -> str:
     seen = demonstrations.observations.astype(np.int64)
     before = np.arange(demonstrations.n_transitions) + demonstrations.trajectory_indices
     nexts = seen[before + 1]
+    acted = demonstrations.lengths > 0
     if dynamics.absorbing_state is not None:
-        acted = demonstrations.lengths > 0
+        at_once = demonstrations.terminated & ~acted
+        wrong = at_once & (
+            seen[demonstrations.offsets[1:] + np.arange(len(demonstrations))] != dynamics.absorbing_state
+        )
+        if wrong.any():
+            return f"trajectory {int(wrong.argmax())} is marked as terminated before its first step"
         nexts[demonstrations.offsets[1:][acted & demonstrations.terminated] - 1] = dynamics.absorbing_state
     states = seen[before]
     known = (states < dynamics.n_states) & (nexts < dynamics.n_states)

@@ -160,3 +160,23 @@ def test_why_a_fragment_stops_is_not_known():
         bound = lfd.certify(only, lfd.Task(mdp, chosen, costs=costs), delta=0.1).cost_distance_bound
         missed += bound < 0
     assert not too_many(missed, 100, 0.1)
+
+
+def test_nothing_ends_before_its_first_step():
+    mdp, table, rng = random_world(2, ends=True)
+    demos = lfd.collect(lfd.TabularModel.of(mdp), np.full((5, 3), 1 / 3), 4, 5, rng)
+    at_once = episodes(
+        demos, lambda e: e._replace(observations=e.observations[:1], actions=e.actions[:0], terminated=True)
+    )
+    certificate = lfd.certify(np.full((5, 3), 1 / 3), lfd.Task(mdp, at_once, costs=table))
+    assert certificate.to_expert is None
+    assert "trajectory 0 is marked as terminated before its first step" in certificate.refused
+    cut = replace(at_once, terminated=np.zeros(4, dtype=bool))
+    assert lfd.certify(np.full((5, 3), 1 / 3), lfd.Task(mdp, cut, costs=table)).to_expert is not None
+
+
+def test_a_deterministic_expert_is_one_that_does_the_same_at_every_step(grid):
+    """One that looks at the time is deterministic, too, and not meant."""
+    mdp, table, best, demos = grid
+    certificate = lfd.certify(best, lfd.Task(mdp, demos, costs=table), expert="deterministic")
+    assert "Assumed: the expert does the same whenever it is in the same state." in str(certificate)
