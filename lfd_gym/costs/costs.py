@@ -123,7 +123,7 @@ class TableCosts(Costs):
     Parameters
     ----------
     table
-        (S·A, n_c) with entries in [−1, 1].
+        (S·A, n_c) with entries in [−1, 1]; a copy is kept, if it can be written to.
     n_actions
         A.
     weights
@@ -149,6 +149,9 @@ class TableCosts(Costs):
         name: str = "table",
     ) -> None:
         self._table = check_cost_features(name, table)
+        if self._table.flags.writeable:  # what was checked stays what it was
+            self._table = self._table.copy(order="K")
+            self._table.flags.writeable = False
         if len(self._table) % count("n_actions", n_actions):
             raise ValueError(f"{name} must have S*A rows with A = {n_actions}, got {len(self._table)}")
         self.n_actions = n_actions

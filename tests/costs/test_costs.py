@@ -84,3 +84,14 @@ def test_one_rule_for_environments_that_bring_a_reward_only():
     np.testing.assert_array_equal(table[:, 0], tasks[0].true_cost.table[:, 0])
     assert not table[-4:].any()
     assert (np.abs(table[:-4, 1:]).sum(axis=0) > 0).all()
+
+
+def test_a_table_stays_what_it_was_when_it_was_checked():
+    """Else costs beyond [−1, 1] could come in later, unseen, and the norm of the rows be that of others."""
+    given = np.array([[0.5], [-0.5]])
+    costs = lfd.TableCosts(given, n_actions=2)
+    given *= 10
+    assert costs.table.tolist() == [[0.5], [-0.5]]
+    with pytest.raises(ValueError, match="read-only"):
+        costs.table[0, 0] = 3.0
+    assert lfd.TableCosts(costs.table, n_actions=2).table is costs.table  # nothing is copied twice
