@@ -23,6 +23,7 @@ from lfd_gym.assessment.statements import About, Certificate, Statement
 from lfd_gym.costs.sets import Ball
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
+from lfd_gym.demonstrations.matching import check_provenance
 from lfd_gym.demonstrations.pieces import in_pieces, rollouts
 from lfd_gym.demonstrations.plausibility import doubt, n_different
 from lfd_gym.engines import Engine
@@ -152,7 +153,7 @@ def certify(
         refused=refused,
         random_distance=random.get(strongest_about),
         largest_distance=task.costs.largest_distance,
-        assumptions=("the expert does the same whenever it is in the same state",) if expert == "deterministic" else (),
+        assumptions=_assumptions(task, held_out, expert == "deterministic"),
         per_norm=task.costs.weights == Ball() and task.costs.table is None,
         n_rollouts=None if ours.exact else ours.n_trajectories,
         _forecasts={about: _forecast(comparison, delta) for about, comparison in comparisons.items()},
@@ -177,6 +178,18 @@ def _refusal(task: Task, held_out: Demonstrations | None, deterministic: bool) -
         del used["demonstrations"]
     doubts = {name: doubt(part, dynamics) for name, part in used.items() if part is not None}
     return "; ".join(f"{name} are no independent trajectories of it: {why}" for name, why in doubts.items() if why)
+
+
+def _assumptions(task: Task, held_out: Demonstrations | None, deterministic: bool) -> tuple[str, ...]:
+    """Return what must be true beside, and cannot be told from what is given."""
+    found = ["the expert does the same whenever it is in the same state"] if deterministic else []
+    try:
+        for part in (task.demonstrations, held_out):
+            if part is not None:
+                check_provenance(part, task.env)
+    except ValueError:  # `allow_mismatch` has let it pass
+        found.append("what is true of the demonstrations' environment is true of this one, though they are of another")
+    return tuple(found)
 
 
 def _counted(demonstrations: Demonstrations, name: str) -> str:

@@ -180,3 +180,12 @@ def test_a_deterministic_expert_is_one_that_does_the_same_at_every_step(grid):
     mdp, table, best, demos = grid
     certificate = lfd.certify(best, lfd.Task(mdp, demos, costs=table), expert="deterministic")
     assert "Assumed: the expert does the same whenever it is in the same state." in str(certificate)
+
+
+def test_demonstrations_of_another_environment_are_an_assumption():
+    env, other = (gym.make("FrozenLake-v1", is_slippery=slippery) for slippery in (True, False))
+    uniform = np.full((16, 4), 0.25)
+    demos = lfd.collect(other, uniform, 20, 10, np.random.default_rng(0))
+    allowed = lfd.certify(uniform, lfd.Task(env, demos, discount=0.9, allow_mismatch=True))
+    assert "Assumed: what is true of the demonstrations' environment is true of this one" in str(allowed)
+    assert lfd.certify(uniform, lfd.Task(other, demos, discount=0.9, allow_mismatch=True)).assumptions == ()
