@@ -99,9 +99,9 @@ def test_of_what_was_collected_nothing_is_doubted(grid, lake):
     assert not doubt(lfd.collect(still, lambda seen: np.ones(len(seen), int), 50, 9, np.random.default_rng(0)), None)
     table = lfd.TabularModel.of(model)
     assert not doubt(lfd.collect(table, np.full((17, 4), 0.25), 50, 9, np.random.default_rng(0)), model.dynamics)
-    taxi = gym.make("Taxi-v3")
-    known = lfd.FiniteMDP.from_env(taxi, 0.9).dynamics
-    assert not doubt(lfd.collect(taxi, np.full((500, 6), 1 / 6), 100, 20, np.random.default_rng(0)), known)
+    cliff = gym.make("CliffWalking")  # the newest version
+    known = lfd.FiniteMDP.from_env(cliff, 0.9).dynamics
+    assert not doubt(lfd.collect(cliff, np.full((48, 4), 0.25), 100, 20, np.random.default_rng(0)), known)
     # Twelve first states, and nothing else is left to chance.
     cycle = np.roll(np.eye(12), 1, axis=1)
     circle = lfd.FiniteMDP(cycle, np.full(12, 1 / 12), 0.9)
