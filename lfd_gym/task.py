@@ -445,7 +445,8 @@ class Task:
             raise ValueError("costs must be given: the environment has none of its own")
         settings: dict[str, Any] = {"horizon": self.horizon, "truncation": truncation}
         found = feature_expectations(source, self.costs, self.discount, **settings)
-        return replace(found, cut_elsewhere=is_environment(self.env) and not cut_by_limits_alone(self.env))
+        cut_by_itself = is_environment(self.env) and not cut_by_limits_alone(self.env)
+        return replace(found, cut_elsewhere=self.env is None or cut_by_itself)
 
     @checked
     def expected_costs(

@@ -89,15 +89,20 @@ class Costs(ABC):
         ``row_norm`` is known there is no price for the number of costs.
         """
         check_delta(delta)
-        return self.weights.deviation(self.n_costs or 1, n_samples, delta, norm=self.row_norm)
+        return self.weights.deviation(self._known_number(), n_samples, delta, norm=self.row_norm)
 
     @property
     def largest_distance(self) -> float:
         """No two policies can be farther apart in the class."""
-        n_costs = self.n_costs or 1
+        n_costs = self._known_number()
         if self.weights.nonnegative:
             return 2 * float(self.weights.support(np.ones(n_costs)))
         return 2 * self.weights.radius(n_costs) * (math.sqrt(n_costs) if self.row_norm is None else self.row_norm)
+
+    def _known_number(self) -> int:
+        if self.n_costs is None:
+            raise ValueError(f"n_costs of {self} must be known: give it, or ask for rows first")
+        return self.n_costs
 
     def check_actions(self, actions: NDArray[Any] | None) -> None:
         """Refuse None in place of actions if the costs depend on them."""
@@ -118,7 +123,7 @@ class TableCosts(Costs):
     Parameters
     ----------
     table
-        (S·A, n_c) with entries in [−1, 1].
+        (S·A, n_c) with entries in [−1, 1]; a copy is kept, if it can be written to.
     n_actions
         A.
     weights
@@ -144,6 +149,9 @@ class TableCosts(Costs):
         name: str = "table",
     ) -> None:
         self._table = check_cost_features(name, table)
+        if self._table.flags.writeable:  # what was checked stays what it was
+            self._table = self._table.copy(order="K")
+            self._table.flags.writeable = False
         if len(self._table) % count("n_actions", n_actions):
             raise ValueError(f"{name} must have S*A rows with A = {n_actions}, got {len(self._table)}")
         self.n_actions = n_actions

@@ -59,6 +59,8 @@ Truncation = Literal["paper", "rescale"]
 
 #: Share of δ spent on what was not seen, in the radius of a class.
 _TAIL_SHARE = 0.1
+#: Discounted averages of numbers in [−1, 1] may come out as large as this by rounding.
+_LARGEST_AVERAGE = 1 + 1e-9
 _BLOCK = 100_000
 #: The costs of rollouts are asked for in batches of so many pairs, or of so many bytes of observations.
 _PAIRS_AT_ONCE, _BYTES_AT_ONCE = 1024, 2**20
@@ -152,6 +154,7 @@ class CostEstimate:
         sign = -1 if lower else 1
         if self.exact:
             return self.values + sign * self.error
+        self._check_reach(np.abs(self.trajectory_values).max(initial=0.0), 1.0, "entries")
         side = np.clip(self.trajectory_values + sign * self.unseen_mass[:, None], -1.0, 1.0)
         share = delta / self.values.size if simultaneous else delta
         return 2 * (lower_bound if lower else upper_bound)((side + 1) / 2, share, copies=self.copies) - 1
@@ -184,15 +187,27 @@ class CostEstimate:
         """
         check_delta(delta)
         n_costs = self.values.size
+        if costs.n_costs not in (None, n_costs):
+            raise ValueError(f"costs must be the {n_costs} of the estimate, got {costs}")
         reach, norm = costs.weights.radius(n_costs), costs.row_norm
         norm = math.sqrt(n_costs) if norm is None else norm
         if self.exact:
             return reach * math.sqrt(n_costs) * self.error
+        self._check_reach(np.linalg.norm(self.trajectory_values, axis=1).max(initial=0.0), norm, "rows of norms")
         tail_share = _TAIL_SHARE * delta
         share = (delta - tail_share) / 2
         deviation = min(costs.deviation(self.copies * self.n_trajectories, share), reach * self._bernstein(norm, share))
         shift = float(np.linalg.norm(self.values - self.trajectory_values.mean(axis=0)))
         return deviation + reach * (norm * self._mean_unseen(tail_share) + shift)
+
+    @staticmethod
+    def _check_reach(largest: float, allowed: float, what: str) -> None:
+        """Refuse costs that are larger than they say: no bound would hold."""
+        if largest > allowed * _LARGEST_AVERAGE:
+            raise ValueError(
+                f"trajectory_values must have {what} of at most {allowed:g}, got {largest:g}: the costs are larger "
+                "than they say"
+            )
 
     def _bernstein(self, norm: float, delta: float) -> float:
         n = self.n_trajectories

@@ -312,3 +312,31 @@ def test_a_vector_of_actions_is_told_how_to_become_a_table():
         ValueError, match=r"must be an \(S, A\) array, got shape \(3,\); .*np.eye\(n_actions\)\[actions\]"
     ):
         lfd.as_policy(np.array([0, 1, 1]))
+
+
+def test_a_policy_that_remembers_has_no_table():
+    """What it did when it was asked is not what it does: a certificate by the model would be of another policy."""
+
+    class Counts:
+        def __init__(self):
+            self.asked = 0
+
+        def predict(self, observation, deterministic=False):
+            self.asked += 1
+            return np.full(len(observation), self.asked % 2), None
+
+    class Draws:
+        rng = np.random.default_rng(0)
+
+        def probabilities(self, observations):
+            return self.rng.dirichlet(np.ones(2), len(observations))
+
+    class Steady:
+        def predict(self, observation, deterministic=False):
+            return np.asarray(observation) % 2, None
+
+    mdp = lfd.FiniteMDP(np.full((6, 3), 1 / 3), np.full(3, 1 / 3), 0.9)
+    for policy, best in ((Counts(), True), (Draws(), False), (Draws(), True)):
+        with pytest.raises(ValueError, match="was asked twice and does not do the same in state"):
+            policy_table(policy, mdp, deterministic=best)
+    np.testing.assert_array_equal(policy_table(Steady(), mdp, deterministic=True), np.eye(2)[[0, 1, 0]])
