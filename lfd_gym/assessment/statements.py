@@ -183,6 +183,7 @@ class Certificate:
         return self._forecasts[self.about](demonstrations, rollouts)
 
     @checked
+    @checked
     def needed(self, bound: float) -> Needed:
         """Say how many demonstrations and rollouts, in all, would bring the strongest bound to ``bound``.
 

@@ -135,6 +135,11 @@ def test_what_a_certificate_from_data_alone_says():
     uniform = np.full((5, 3), 1 / 3)
     empty = lfd.certify(uniform, task, held_out=fresh)
     assert empty.empty
+    once_other = np.eye(3)[[0, 0, 0, 0, 1]]  # how soon it does something else is a matter of chance
+    apart = weight_after_disagreement(TablePolicy(once_other), fresh, task.criterion)
+    spread = lfd.certify(once_other, task, held_out=fresh)._standard_error
+    assert spread == pytest.approx(2 * apart.std() / np.sqrt(300))
+    assert spread > 0.01
     # Without an environment nobody knows how random play does: what is compared with is what the data say of it.
     said = 2 * weight_after_disagreement(TablePolicy(uniform), fresh, task.criterion).mean()
     assert empty.random_distance == pytest.approx(said)
