@@ -190,12 +190,15 @@ def make_task(
     costs: Path | None,
     demonstrations: Demonstrations | None = None,
     *,
+    horizon: int | None = None,
     allow_mismatch: bool = False,
 ) -> Task:
     """Return the task on an environment; of a tabular one, the expert is optimal for its true cost."""
     env = make_env(env_id, kwargs)
     table = None if costs is None else read_array(costs, "is not an array of costs, as numpy.save writes them")
-    task = Task(env, demonstrations, discount=discount, costs=table, allow_mismatch=allow_mismatch)
-    if task.access != "model" or task.true_cost is None:
+    task = Task(env, demonstrations, discount=discount, horizon=horizon, costs=table, allow_mismatch=allow_mismatch)
+    if (
+        task.access != "model" or task.true_cost is None or task.discount == 1
+    ):  # nothing can be planned without a discount
         return task
     return replace(task, expert=task.model.optimal_policy(task.true_cost.table[:, 0]))

@@ -38,6 +38,8 @@ class Judged:
     """To compare with, those that the policy was learned from; those of the run if not given."""
     discount: float | None = None
     """Of the costs; that of the run if not given, else 0.9."""
+    horizon: int | None = None
+    """Only the first so many steps count; as in the run if not given, else all do."""
     cost_features: Path | None = None
     """As for train; those of the run if not given."""
     env_kwargs: tuple[str, ...] = ()
@@ -105,17 +107,18 @@ class Judged:
             None if each is None else read_demonstrations(each, known, kwargs) for each in (place, held_out)
         )
         discount = self.discount if self.discount is not None else self.config.get("discount", 0.9)
+        horizon = self.horizon if self.horizon is not None else self.config.get("horizon")
         if known is None:
             if shown is None:
                 raise ValueError(
                     "--demonstrations must be given with --env none: those that the policy was learned from, of which "
                     "none may be among the --held-out ones"
                 )
-            return Task(None, shown, discount=discount), other
+            return Task(None, shown, discount=discount, horizon=horizon), other
         costs = self.cost_features or self.config.get("cost_features")
         allowed = self.allow_mismatch or bool(self.config.get("allow_mismatch", False))
         file = None if costs is None else Path(costs)
-        return make_task(known, kwargs, discount, file, shown, allow_mismatch=allowed), other
+        return make_task(known, kwargs, discount, file, shown, horizon=horizon, allow_mismatch=allowed), other
 
     def write_json(self, path: Path, content: Mapping[str, Any]) -> None:
         """Write what was found, and say where it is."""
