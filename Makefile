@@ -49,7 +49,8 @@ test-fuzz: .venv/.installed  ## wrong calls and damaged files, a million of them
 # Each module with the quick tests that should notice.
 MUTATED ?= lfd_gym/confidence.py:tests/test_confidence.py \
 	lfd_gym/assessment/comparison.py:tests/assessment/test_comparison.py \
-	lfd_gym/demonstrations/estimation.py:tests/demonstrations/test_feature_expectations.py,tests/assessment/test_certificate_formulas.py,tests/assessment/test_evaluation.py,tests/test_task_criterion.py \
+	lfd_gym/demonstrations/estimation.py:tests/demonstrations/test_feature_expectations.py,tests/assessment/test_certificate_formulas.py,tests/assessment/test_evaluation.py \
+	lfd_gym/demonstrations/rollout_costs.py:tests/assessment/test_evaluation.py,tests/test_task_criterion.py \
 	lfd_gym/assessment/expert_bounds.py:tests/assessment/test_expert_bounds.py \
 	lfd_gym/assessment/certificate.py:tests/assessment/test_certificate_formulas.py,tests/assessment/test_statements.py,tests/assessment/test_logged_data.py,tests/assessment/test_expert_bounds.py,tests/assessment/test_comparison.py \
 	lfd_gym/assessment/evaluation.py:tests/assessment/test_evaluation.py \

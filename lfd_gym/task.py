@@ -13,7 +13,6 @@ Each implies those below it, and each is said of the environment as it was given
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
@@ -33,24 +32,18 @@ from lfd_gym.costs.costs import (
     model_costs,
     normalise_costs,
 )
-from lfd_gym.costs.fourier import FourierCosts
-from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.environments import cut_by_limits_alone, is_environment, single_spaces, time_limit
-from lfd_gym.demonstrations.estimation import (
-    CostEstimate,
-    Returns,
-    Truncation,
-    feature_expectations,
-)
+from lfd_gym.demonstrations.estimation import CostEstimate, Truncation, feature_expectations
 from lfd_gym.demonstrations.forms import as_demonstrations, over_states
+from lfd_gym.demonstrations.generic_costs import generic_costs
 from lfd_gym.demonstrations.matching import check_held_out, check_provenance, check_spaces
 from lfd_gym.demonstrations.pieces import in_pieces, rollouts
+from lfd_gym.demonstrations.rollout_costs import Returns
 from lfd_gym.demonstrations.soundness import check_known, doubts
 from lfd_gym.engines import Engine
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
-from lfd_gym.grids.surroundings import has_surroundings, surroundings
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import (
@@ -61,10 +54,8 @@ from lfd_gym.model.generative_model import (
     what_is_lacking,
 )
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.model.wrappers import OF_OBSERVATIONS, peel
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.policies.mixtures import MixturePolicy
-from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.validation import FloatArray, LfdGymWarning, finite_array
 
 Access = Literal["model", "simulator", "episodes", "demonstrations"]
@@ -79,11 +70,6 @@ _TAIL = 1e-3
 #: within these limits.
 _STEPS = 50_000
 _FEWEST, _MOST = 50, 1000
-#: Of the costs that are chosen with a simulator, whose tables on a grid take memory.
-_N_FREQUENCIES = 64
-#: Episodes of random play that costs are chosen from, and how long they are at most; samples of these and of the
-#: demonstrations.
-_N_RANDOM, _RANDOM_STEPS, _N_SAMPLES = 5, 200, 500
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -236,50 +222,7 @@ class Task:
         finite = self.dynamics is not None or isinstance(self._simulator, TabularModel)
         if own is not None or finite or self.demonstrations is None:
             return own
-        with_actions = self.demonstrations.actions is not None
-        simulator = self._simulator
-        # A demonstration alone, one that balances say, is narrow: by its scales everything else would be far away.
-        if simulator is None or not has_surroundings(simulator):
-            return self._costs_with_random_play(with_actions)
-        states = np.asarray(simulator.states_of(self.demonstrations.acted_on), dtype=np.float64)  # type: ignore[attr-defined]
-        visited, done = surroundings(simulator, states, np.random.default_rng(0))
-        return FourierCosts.from_samples(
-            simulator.observe(visited),
-            done if with_actions else None,
-            self.observation_space,
-            self.action_space,
-            chosen_from_demonstrations=True,
-            chosen_from=f"{len(self.demonstrations)} demonstrations and random play around them",
-            n_frequencies=_N_FREQUENCIES,
-            angles=self._angles,
-        )
-
-    def _costs_with_random_play(self, with_actions: bool) -> FourierCosts:
-        """Choose generic costs as much from a little random play, where there is an environment, as from the expert."""
-        data, rng = self.demonstrations, np.random.default_rng(0)
-        unbounded = isinstance(self.action_space, gym.spaces.Box) and not self.action_space.is_bounded()
-        if not is_environment(self.env) or unbounded or not data.n_transitions:
-            return FourierCosts.from_demonstrations(data, actions=with_actions, angles=self._angles)
-        played = collect(self.env, UniformPolicy(self.action_space), _N_RANDOM, _RANDOM_STEPS, rng)
-        chosen = [(source, rng.integers(source.n_transitions, size=_N_SAMPLES)) for source in (data, played)]
-        return FourierCosts.from_samples(
-            np.concatenate([source.acted_on[which] for source, which in chosen]),
-            np.concatenate([np.asarray(source.actions)[which] for source, which in chosen]) if with_actions else None,
-            self.observation_space,
-            self.action_space,
-            chosen_from_demonstrations=True,
-            chosen_from=f"{len(data)} demonstrations and random play",
-            angles=self._angles,
-        )
-
-    @property
-    def _angles(self) -> Sequence[int]:
-        """Which entries of the observations are angles, where the environment says so and no wrapper changes them."""
-        effective, within = peel(self.env)
-        if any(type(wrapper) in OF_OBSERVATIONS for wrapper in effective) or isinstance(within, gym.Wrapper):
-            return ()
-        found: Sequence[int] = getattr(within, "observation_angles", ())
-        return found
+        return generic_costs(self.env, self.demonstrations, self._simulator, self.observation_space, self.action_space)
 
     def _checked_costs(self, name: str, costs: Costs | ArrayLike | CostFunction) -> Costs:
         if self.dynamics is not None:

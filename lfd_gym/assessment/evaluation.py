@@ -32,7 +32,8 @@ from lfd_gym.assessment.scores import played_returns, reward_units, score, score
 from lfd_gym.assessment.tables import at_least, at_most, html_table, probability
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import ConvexSet, CostClass, SymmetricSet
-from lfd_gym.demonstrations.estimation import CostEstimate, Returns
+from lfd_gym.demonstrations.estimation import CostEstimate
+from lfd_gym.demonstrations.rollout_costs import Returns
 from lfd_gym.engines import Engine
 from lfd_gym.model.dynamics import FiniteDynamics
 from lfd_gym.model.generative_model import GenerativeModel, check_generator

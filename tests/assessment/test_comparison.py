@@ -10,7 +10,7 @@ from worlds import distance, random_world, rare_world, too_many
 import lfd_gym as lfd
 from lfd_gym.assessment.certificate import _paired
 from lfd_gym.assessment.comparison import Comparison
-from lfd_gym.demonstrations.estimation import sampled_costs
+from lfd_gym.demonstrations.rollout_costs import sampled_costs
 from lfd_gym.policies.conversion import as_policy
 
 DELTA = 0.1
