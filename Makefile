@@ -88,7 +88,7 @@ test-mutation: .venv/.installed  ## do the tests notice changed formulas? MUTATE
 KERNELS ?= tests/model tests/test_confidence.py tests/envs/test_garnet.py tests/envs/test_gridworld.py
 coverage: .venv/.installed  ## which lines the tests run, those of kernels without the compiler; a page in out/coverage/html
 	rm -rf out/coverage && mkdir -p out/coverage
-	$(COVERAGE) run -m pytest -q -m "not slow" $(PYTEST_ARGS) || true
+	$(COVERAGE) run -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS) || true
 	NUMBA_DISABLE_JIT=1 $(COVERAGE) run -m pytest -q -m "not slow" --ignore-glob="*_full.py" --timeout 20 --timeout-method signal \
 		$(KERNELS) || true
 	$(COVERAGE) combine --quiet && $(COVERAGE) html --quiet --directory out/coverage/html && $(COVERAGE) report
