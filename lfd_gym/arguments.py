@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 #: A rule returns what should have been there, in words; empty if the value fits.
@@ -115,7 +115,7 @@ def _rule(kind: Any, space: dict[str, Any]) -> Rule | None:
         return _any_of([_rule(part, space) for part in parts])
     if origin is Literal:
         return _literal(parts)
-    if origin is np.ndarray:
+    if origin is np.ndarray or origin is NDArray:  # from NumPy 2.5 on it is an alias of its own
         return _integers if "int64" in repr(parts) else _array
     if origin is tuple and parts and parts[-1] is not ...:
         return _row([_rule(part, space) for part in parts])

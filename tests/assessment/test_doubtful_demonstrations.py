@@ -9,6 +9,7 @@ from worlds import distance, gridworld, random_world, too_many
 
 import lfd_gym as lfd
 from lfd_gym.demonstrations.plausibility import doubt, n_different
+from lfd_gym.validation import LfdGymWarning
 
 
 def episodes(demos, change):
@@ -37,7 +38,9 @@ def test_time_limits_that_are_taken_for_the_end_are_noticed(lake):
     ended = np.ones(400, dtype=bool)
     wrong = replace(demos, terminated=ended, truncated=~ended, horizon=None)
     uniform = np.full((17, 4), 0.25)
-    certificate = lfd.certify(uniform, lfd.Task(env, wrong, discount=0.95))
+    with pytest.warns(LfdGymWarning, match="is marked as terminated"):
+        mistaken = lfd.Task(env, wrong, discount=0.95)
+    certificate = lfd.certify(uniform, mistaken)
     assert certificate.to_expert is None
     assert "is marked as terminated after state" in certificate.refused
     assert certificate.refused in str(certificate)
