@@ -50,6 +50,7 @@ test-fuzz: .venv/.installed  ## wrong calls and damaged files, a million of them
 MUTATED ?= lfd_gym/confidence.py:tests/test_confidence.py \
 	lfd_gym/assessment/comparison.py:tests/assessment/test_comparison.py \
 	lfd_gym/demonstrations/estimation.py:tests/demonstrations/test_feature_expectations.py,tests/assessment/test_certificate_formulas.py,tests/assessment/test_evaluation.py \
+	lfd_gym/demonstrations/rollout_costs.py:tests/assessment/test_evaluation.py,tests/test_task_criterion.py \
 	lfd_gym/assessment/expert_bounds.py:tests/assessment/test_expert_bounds.py \
 	lfd_gym/assessment/certificate.py:tests/assessment/test_certificate_formulas.py,tests/assessment/test_statements.py,tests/assessment/test_logged_data.py,tests/assessment/test_expert_bounds.py,tests/assessment/test_comparison.py \
 	lfd_gym/assessment/evaluation.py:tests/assessment/test_evaluation.py \
@@ -87,7 +88,7 @@ test-mutation: .venv/.installed  ## do the tests notice changed formulas? MUTATE
 KERNELS ?= tests/model tests/test_confidence.py tests/envs/test_garnet.py tests/envs/test_gridworld.py
 coverage: .venv/.installed  ## which lines the tests run, those of kernels without the compiler; a page in out/coverage/html
 	rm -rf out/coverage && mkdir -p out/coverage
-	$(COVERAGE) run -m pytest -q -m "not slow" $(PYTEST_ARGS) || true
+	$(COVERAGE) run -m pytest -q -n 2 -m "not slow" $(PYTEST_ARGS) || true
 	NUMBA_DISABLE_JIT=1 $(COVERAGE) run -m pytest -q -m "not slow" --ignore-glob="*_full.py" --timeout 20 --timeout-method signal \
 		$(KERNELS) || true
 	$(COVERAGE) combine --quiet && $(COVERAGE) html --quiet --directory out/coverage/html && $(COVERAGE) report
@@ -122,6 +123,7 @@ clean:  ## remove the virtual environments and everything built
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	$(BIN)/python -c "import quantecon"  # fills its cache: two processes of the tests doing so at once damage it for good
 	@touch $@
 
 .venv-core/.installed: pyproject.toml

@@ -24,7 +24,8 @@ import numpy as np
 from lfd_gym.baselines.grid_search import Search, rescaled
 from lfd_gym.baselines.grid_starts import demonstrated_states
 from lfd_gym.baselines.learner import Learner, LearningResult
-from lfd_gym.demonstrations.estimation import CostEstimate, sampled_costs
+from lfd_gym.demonstrations.estimation import CostEstimate
+from lfd_gym.demonstrations.rollout_costs import sampled_costs
 from lfd_gym.grids.actions import ActionGrid
 from lfd_gym.grids.choice import GridSize, choose_grid, choose_repeat, grid_problem
 from lfd_gym.grids.grid import Grid

@@ -15,7 +15,8 @@ from tqdm import tqdm
 
 from lfd_gym.baselines.grid_starts import Starts
 from lfd_gym.costs.costs import TableCosts
-from lfd_gym.demonstrations.estimation import CostEstimate, sampled_costs
+from lfd_gym.demonstrations.estimation import CostEstimate
+from lfd_gym.demonstrations.rollout_costs import sampled_costs
 from lfd_gym.grids.grid_model import GridModel
 from lfd_gym.grids.policies import GridPolicy, LookaheadPolicy, StatesOf
 from lfd_gym.model.mdp import FiniteMDP, one_hot

@@ -179,6 +179,9 @@ _LEARNERS: dict[str, str | Callable[..., Learner]] = {
     "tabular_bc": "counting:TabularBC",
 }
 
+#: Those of the library `imitation`; the others with networks need Stable-Baselines3 only.
+_OF_IMITATION = ("airl", "bc", "dagger", "gail", "mce_irl")
+
 
 def learner_names() -> list[str]:
     """Return the names of all registered learners, sorted."""
@@ -209,8 +212,7 @@ def make_learner(name: str, **settings: Any) -> Learner:
         raise ValueError(f"there is no learner {name!r}; there are {', '.join(learner_names())}")
     factory = _LEARNERS[name]
     if isinstance(factory, str):
-        module, _, attribute = factory.partition(":")
-        factory = getattr(import_module(f"lfd_gym.baselines.{module}"), attribute)
+        factory = _imported(name, *factory.split(":"))
     if dataclasses.is_dataclass(factory):
         known = [part.name for part in dataclasses.fields(factory)]
         unknown = sorted(set(settings) - set(known))
@@ -218,6 +220,21 @@ def make_learner(name: str, **settings: Any) -> Learner:
             raise ValueError(f"learner {name!r} has no setting {unknown[0]!r}; it has {', '.join(known) or 'none'}")
     learner: Learner = factory(**settings)
     return learner
+
+
+def _imported(name: str, module: str, attribute: str) -> Any:
+    """Return the class of a learner, or say which extra it needs and what does without."""
+    try:
+        return getattr(import_module(f"lfd_gym.baselines.{module}"), attribute)
+    except ImportError as error:
+        extra = "imitation" if name in _OF_IMITATION else "sb3"
+        advice = f"learner {name!r} needs the {extra!r} extra: pip install 'lfd-gym[{extra}]'"
+        if name in _OF_IMITATION:
+            advice += (
+                ", which asks for Gymnasium 0.29. On any line the extra 'sb3' has 'iq_learn_offline', which learns "
+                "from data alone, and 'primal_dual_rl', which also plays"
+            )
+        raise ImportError(f"{advice} ({error.__cause__ or error})") from error
 
 
 @checked

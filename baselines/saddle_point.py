@@ -11,7 +11,7 @@ import numpy as np
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.demonstrations.estimation import Truncation
 from lfd_gym.features.occupancy_features import OccupancyFeatures, TabularOccupancyFeatures
-from lfd_gym.features.value_features import TabularValueFeatures
+from lfd_gym.features.value_features import TabularValueFeatures, ValueFeatures
 from lfd_gym.model.generative_model import TabularModel
 from lfd_gym.policies.conversion import as_policy
 from lfd_gym.resources import Resources
@@ -40,8 +40,8 @@ class SaddlePointLearner(Learner):
         What is done about the unseen end of each trajectory, see `feature_expectations`.
     """
 
-    occupancy_features: Any = None
-    value_features: Any = None
+    occupancy_features: OccupancyFeatures | None = None
+    value_features: ValueFeatures | None = None
     value_radius: float | None = None
     value_domain: ValueDomain | None = None
     truncation: Truncation = "paper"

@@ -13,12 +13,9 @@ from lfd_gym.envs.mujoco import MujocoModel
 from lfd_gym.envs.seals import ResettableModel
 from lfd_gym.envs.wrapped import WrappedModel
 from lfd_gym.model.dynamics import FiniteDynamics, changed_method
-from lfd_gym.model.generative_model import GenerativeModel, TabularModel
+from lfd_gym.model.generative_model import MODEL_METHODS, MODEL_SPACES, GenerativeModel, TabularModel
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.model.wrappers import peel
-
-_MODEL_METHODS = ("sample_initial", "sample_next", "observe", "is_absorbing")
-_MODEL_SPACES = ("state_space", "action_space", "observation_space")
 
 
 def as_generative_model(source: FiniteMDP | GenerativeModel | gym.Env[Any, Any]) -> GenerativeModel:
@@ -77,7 +74,7 @@ def state_reader(env: gym.Env[Any, Any]) -> Callable[[], NDArray[Any]] | None:
 def _model_within(source: Any, env: Any) -> GenerativeModel:
     """Return the model of ``env``, the part of ``source`` inside the known wrappers, or say why there is none."""
     # The class is asked: wrappers of Gymnasium 0.29 show the methods of the environment within as their own.
-    if isinstance(env, gym.Wrapper) and not _offers(type(env), *_MODEL_METHODS):
+    if isinstance(env, gym.Wrapper) and not _offers(type(env), *MODEL_METHODS):
         raise TypeError(
             f"source {source} is wrapped in `{type(env).__name__}`, whose effect is not known, so only episodes can be "
             "played in it"
@@ -101,8 +98,8 @@ def _model_within(source: Any, env: Any) -> GenerativeModel:
         env, "sim"
     ):  # sim: mujoco_py, v3 and older
         return MujocoModel(env)
-    missing = [f"{name}()" for name in _MODEL_METHODS if not hasattr(env, name)]
-    missing += [name for name in _MODEL_SPACES if not hasattr(env, name)]
+    missing = [f"{name}()" for name in MODEL_METHODS if not hasattr(env, name)]
+    missing += [name for name in MODEL_SPACES if not hasattr(env, name)]
     raise TypeError(
         f"source {source} cannot be put into a state by any way known here: it has neither a table of transitions, nor "
         f"seals' transition(state, action), nor MuJoCo's set_state(qpos, qvel), and is none of Gymnasium's classic "

@@ -82,14 +82,29 @@ def _check_id(where: str, env_id: Any, imported: Sequence[str]) -> None:
     if spec is None:
         if colon:
             return  # the user's own module registers it when it is imported
-        raise ValueError(
-            f"{where} names the environment {env_id}, which nothing that is imported registers; if a module of yours "
-            "does, name it with --import"
+        others = other_versions(name)
+        advice = (
+            f"what is installed has {', '.join(others)}"
+            if others
+            else "if a module of yours does, name it with --import"
         )
+        raise ValueError(f"{where} names the environment {env_id}, which nothing that is imported registers; {advice}")
     for entry in (spec.entry_point, getattr(spec, "vector_entry_point", None)):
         module = entry.partition(":")[0] if isinstance(entry, str) else ""
         if module and not _imports_nothing(module, imported):
             raise ValueError(f"{where} names {env_id}, which imports {entry}; {_flag(module)}")
+
+
+def other_versions(env_id: str) -> list[str]:
+    """Return the ids of what is registered under the same name, in other versions.
+
+    Examples
+    --------
+    >>> other_versions("FrozenLake-v0")
+    ['FrozenLake-v1']
+    """
+    stem = re.sub(r"-v\d+$", "", env_id)
+    return sorted(known for known in gym.registry if re.sub(r"-v\d+$", "", known) == stem)
 
 
 def _is_known(module: str, imported: Sequence[str]) -> bool:

@@ -5,6 +5,8 @@ and made again, and a run that is cut into pieces anywhere sees the same numbers
 slower and keeps a hidden state.
 """
 
+import zlib
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -25,6 +27,14 @@ def uniform(seed: np.uint64, k: int) -> float:
     bits = (bits ^ (bits >> _27)) * _SECOND
     bits = bits ^ (bits >> _31)
     return np.float64(np.int64(bits >> _11)) * _RESOLUTION
+
+
+def own_stream(rng: np.random.Generator, purpose: str) -> np.random.Generator:
+    """Return a generator that follows from ``rng``, but draws nothing that ``rng`` has drawn, or will, elsewhere.
+
+    Whoever begins with the same seed everywhere would else judge a policy on the very episodes it was learned from.
+    """
+    return np.random.default_rng([int(rng.integers(2**63)), zlib.crc32(purpose.encode())])
 
 
 def draw_seeds(n: int, rng: np.random.Generator) -> NDArray[np.uint64]:

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 #: A rule returns what should have been there, in words; empty if the value fits.
@@ -29,6 +29,8 @@ Rule = Callable[[Any], str]
 
 _ARRAY = "an array of numbers"
 _INTEGERS = "integers"
+#: What protocols ask for: they cannot say it themselves, since a name of theirs would be asked for, too.
+_IN_WORDS = {"Stated": "an object with `probabilities`", "Predictor": "one with `predict`, as of Stable-Baselines3"}
 
 
 class ArgumentError(TypeError, ValueError):
@@ -113,14 +115,14 @@ def _rule(kind: Any, space: dict[str, Any]) -> Rule | None:
         return _any_of([_rule(part, space) for part in parts])
     if origin is Literal:
         return _literal(parts)
-    if origin is np.ndarray:
+    if origin is np.ndarray or origin is NDArray:  # from NumPy 2.5 on it is an alias of its own
         return _integers if "int64" in repr(parts) else _array
     if origin is tuple and parts and parts[-1] is not ...:
         return _row([_rule(part, space) for part in parts])
     if origin in (Sequence, list, tuple, Iterable):
         return _sequence(origin, [_rule(part, space) for part in parts if part is not ...])
     if origin is Mapping or origin is dict:
-        return _instance(Mapping, "a mapping")
+        return _mapping([_rule(part, space) for part in parts])
     if origin is Callable:
         return lambda value: "" if callable(value) else "a function"
     return _plain(origin or kind)
@@ -149,6 +151,8 @@ def _plain(kind: Any) -> Rule | None:
         return None
     if issubclass(kind, tuple):  # any sequence of as many items will do for a named tuple
         return _instance((tuple, list), f"{_article(kind.__name__)} or a tuple")
+    if kind.__name__ in _IN_WORDS:
+        return _instance(kind, _IN_WORDS[kind.__name__])
     module = "numpy.random." if kind is np.random.Generator else ""
     #: A class may say in words how one is made.
     return _instance(kind, getattr(kind, "how_made", _article(module + kind.__name__)))
@@ -200,6 +204,22 @@ def _sequence(origin: Any, parts: Sequence[Rule | None]) -> Rule:
         shown = value if isinstance(value, (list, tuple)) else value[:1]  # the others are of the same kind
         wanted = next((words for words in map(items, shown) if words), "")
         return f"a sequence, each of which is {wanted}" if wanted else ""
+
+    return rule
+
+
+def _mapping(parts: Sequence[Rule | None]) -> Rule:
+    """Fit a mapping whose keys and values all fit."""
+    keys, values = parts or (None, None)
+
+    def rule(value: Any) -> str:
+        if not isinstance(value, Mapping):
+            return "a mapping"
+        for one, items, words in ((keys, value.keys(), "key"), (values, value.values(), "value")):
+            wanted = next((found for found in map(one, items) if found), "") if one else ""
+            if wanted:
+                return f"a mapping, each {words} of which is {wanted}"
+        return ""
 
     return rule
 

@@ -15,6 +15,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -133,7 +134,8 @@ def _run_pool(work: _Work, items: dict[int, Item], n_workers: int) -> Iterator[t
             else:
                 completed = True
         finally:
-            pool.shutdown(wait=True, kill_workers=not completed)
+            with nullcontext() if completed else _quiet_threads():
+                pool.shutdown(wait=True, kill_workers=not completed)
         under_way = {int(note.name): float(note.read_text()) for note in notes.iterdir() if not note.suffix}
         too_long = {index for index, deadline in under_way.items() if time.time() >= deadline}
         for index in under_way:
@@ -141,6 +143,17 @@ def _run_pool(work: _Work, items: dict[int, Item], n_workers: int) -> Iterator[t
                 yield index, Outcome(error=f"stopped after the time limit of {work.time_limit:g} s")
             elif not too_long:
                 yield index, None
+
+
+@contextmanager
+def _quiet_threads() -> Iterator[None]:
+    """Keep threads from printing what they raise: that of a pool stumbles over the work that is taken from it."""
+    before = threading.excepthook
+    threading.excepthook = lambda raised: None
+    try:
+        yield
+    finally:
+        threading.excepthook = before
 
 
 def _noted(work: _Work, item: Any, note: Path, parent: int) -> Outcome:

@@ -12,7 +12,7 @@ Each implies those below it, and each is said of the environment as it was given
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
@@ -32,32 +32,31 @@ from lfd_gym.costs.costs import (
     model_costs,
     normalise_costs,
 )
-from lfd_gym.costs.fourier import FourierCosts
-from lfd_gym.demonstrations.collection import collect
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.environments import cut_by_limits_alone, is_environment, single_spaces, time_limit
-from lfd_gym.demonstrations.estimation import (
-    CostEstimate,
-    Returns,
-    Truncation,
-    feature_expectations,
-)
+from lfd_gym.demonstrations.estimation import CostEstimate, Truncation, feature_expectations
 from lfd_gym.demonstrations.forms import as_demonstrations, over_states
+from lfd_gym.demonstrations.generic_costs import generic_costs
 from lfd_gym.demonstrations.matching import check_held_out, check_provenance, check_spaces
 from lfd_gym.demonstrations.pieces import in_pieces, rollouts
+from lfd_gym.demonstrations.rollout_costs import Returns
+from lfd_gym.demonstrations.soundness import check_known, doubts
 from lfd_gym.engines import Engine
 from lfd_gym.envs.adapters import as_generative_model
 from lfd_gym.envs.env_costs import own_costs, reward_cost, true_cost
-from lfd_gym.grids.surroundings import has_surroundings, surroundings
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.model.dynamics import FiniteDynamics
-from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator
+from lfd_gym.model.generative_model import (
+    GenerativeModel,
+    TabularModel,
+    check_batches,
+    check_generator,
+    what_is_lacking,
+)
 from lfd_gym.model.mdp import FiniteMDP
-from lfd_gym.model.wrappers import OF_OBSERVATIONS, peel
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.policies.mixtures import MixturePolicy
-from lfd_gym.policies.tables import UniformPolicy
-from lfd_gym.validation import FloatArray, finite_array
+from lfd_gym.validation import FloatArray, LfdGymWarning, finite_array
 
 Access = Literal["model", "simulator", "episodes", "demonstrations"]
 #: What a task is about: an environment, or what is known in its place; None: the demonstrations are all there is.
@@ -71,11 +70,6 @@ _TAIL = 1e-3
 #: within these limits.
 _STEPS = 50_000
 _FEWEST, _MOST = 50, 1000
-#: Of the costs that are chosen with a simulator, whose tables on a grid take memory.
-_N_FREQUENCIES = 64
-#: Episodes of random play that costs are chosen from, and how long they are at most; samples of these and of the
-#: demonstrations.
-_N_RANDOM, _RANDOM_STEPS, _N_SAMPLES = 5, 200, 500
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,11 +146,15 @@ class Task:
             raise ValueError(f"discount must be that of the mdp, {known}, got {discount}")
         self._set("discount", discount)
         # Environments first: to ask a wrapper of Gymnasium 0.29 for the methods of a model draws warnings.
-        if not (self.env is None or is_environment(self.env) or isinstance(self.env, FiniteMDP | GenerativeModel)):
+        known_kind = is_environment(self.env) or isinstance(self.env, FiniteMDP | GenerativeModel)
+        if isinstance(self.env, type) or not (self.env is None or known_kind):
             raise TypeError(
                 "env must be a Gymnasium environment, as gymnasium.make makes from a name, a vector environment of "
-                f"Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got {self.env!r}"
+                "Gymnasium or Stable-Baselines3, a FiniteMDP, a GenerativeModel, or None, got "
+                f"{what_is_lacking(self.env)}"
             )
+        if not is_environment(self.env) and isinstance(self.env, GenerativeModel):
+            check_batches("env", self.env)
         if isinstance(self.expert, float | np.ndarray) and not (np.asarray(self.expert) == self.expert).all():
             raise ValueError("expert must be a policy, got an array with NaN")
         if self.env is None and self.demonstrations is None:
@@ -188,6 +186,7 @@ class Task:
             demonstrations = as_demonstrations(given, *spaces, horizon=self.time_limit)
         if len(demonstrations) == 0:
             raise ValueError(f"{name} must hold at least one trajectory")
+        check_known(name, demonstrations)
         check_provenance(demonstrations, self.env, allow_mismatch=self.allow_mismatch)
         in_a_box = isinstance(demonstrations.observation_space, gym.spaces.Box)
         if in_a_box and (self.dynamics is not None or isinstance(self._simulator, TabularModel)):
@@ -213,56 +212,17 @@ class Task:
                 f"{name}: trajectory {k} is marked as terminated, but this environment never ends: whatever came after "
                 "would count as free. If a time limit cut it, it is truncated"
             )
+        if self.allow_mismatch:  # where they come from, ends and bounds may be others
+            return
+        for doubt in doubts(demonstrations, self.action_space, self.time_limit, self._simulator):
+            warnings.warn(f"{name}: {doubt}", LfdGymWarning, stacklevel=5)
 
     def _default_costs(self) -> Any:
         own = own_costs(self.env) if isinstance(self.env, gym.Env) else None
         finite = self.dynamics is not None or isinstance(self._simulator, TabularModel)
         if own is not None or finite or self.demonstrations is None:
             return own
-        with_actions = self.demonstrations.actions is not None
-        simulator = self._simulator
-        # A demonstration alone, one that balances say, is narrow: by its scales everything else would be far away.
-        if simulator is None or not has_surroundings(simulator):
-            return self._costs_with_random_play(with_actions)
-        states = np.asarray(simulator.states_of(self.demonstrations.acted_on), dtype=np.float64)  # type: ignore[attr-defined]
-        visited, done = surroundings(simulator, states, np.random.default_rng(0))
-        return FourierCosts.from_samples(
-            simulator.observe(visited),
-            done if with_actions else None,
-            self.observation_space,
-            self.action_space,
-            chosen_from_demonstrations=True,
-            chosen_from=f"{len(self.demonstrations)} demonstrations and random play around them",
-            n_frequencies=_N_FREQUENCIES,
-            angles=self._angles,
-        )
-
-    def _costs_with_random_play(self, with_actions: bool) -> FourierCosts:
-        """Choose generic costs as much from a little random play, where there is an environment, as from the expert."""
-        data, rng = self.demonstrations, np.random.default_rng(0)
-        unbounded = isinstance(self.action_space, gym.spaces.Box) and not self.action_space.is_bounded()
-        if not is_environment(self.env) or unbounded or not data.n_transitions:
-            return FourierCosts.from_demonstrations(data, actions=with_actions, angles=self._angles)
-        played = collect(self.env, UniformPolicy(self.action_space), _N_RANDOM, _RANDOM_STEPS, rng)
-        chosen = [(source, rng.integers(source.n_transitions, size=_N_SAMPLES)) for source in (data, played)]
-        return FourierCosts.from_samples(
-            np.concatenate([source.acted_on[which] for source, which in chosen]),
-            np.concatenate([np.asarray(source.actions)[which] for source, which in chosen]) if with_actions else None,
-            self.observation_space,
-            self.action_space,
-            chosen_from_demonstrations=True,
-            chosen_from=f"{len(data)} demonstrations and random play",
-            angles=self._angles,
-        )
-
-    @property
-    def _angles(self) -> Sequence[int]:
-        """Which entries of the observations are angles, where the environment says so and no wrapper changes them."""
-        effective, within = peel(self.env)
-        if any(type(wrapper) in OF_OBSERVATIONS for wrapper in effective) or isinstance(within, gym.Wrapper):
-            return ()
-        found: Sequence[int] = getattr(within, "observation_angles", ())
-        return found
+        return generic_costs(self.env, self.demonstrations, self._simulator, self.observation_space, self.action_space)
 
     def _checked_costs(self, name: str, costs: Costs | ArrayLike | CostFunction) -> Costs:
         if self.dynamics is not None:
@@ -428,7 +388,8 @@ class Task:
             raise ValueError("costs must be given: the environment has none of its own")
         settings: dict[str, Any] = {"horizon": self.horizon, "truncation": truncation}
         found = feature_expectations(source, self.costs, self.discount, **settings)
-        return replace(found, cut_elsewhere=is_environment(self.env) and not cut_by_limits_alone(self.env))
+        cut_by_itself = is_environment(self.env) and not cut_by_limits_alone(self.env)
+        return replace(found, cut_elsewhere=self.env is None or cut_by_itself)
 
     @checked
     def expected_costs(

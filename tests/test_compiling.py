@@ -39,6 +39,7 @@ for f in (lambda x: x + 1, lambda x: x * 2):
 compiling = time.perf_counter() - began
 bar.update()
 counted = bar.format_dict["elapsed"]
+bar.close()
 end()
 numba.njit(lambda x: x - 1)(1)
 print(said, counted < compiling / 2)

@@ -1,7 +1,10 @@
 """Engines survive items that fail, hang or die."""
 
+import threading
+
 import pytest
 from engine_cases import prepare, square_or_misbehave
+from joblib.externals.loky import ProcessPoolExecutor
 
 from lfd_gym.engines import ProcessEngine
 
@@ -30,3 +33,23 @@ def test_preparing_is_not_on_the_clock():
 def test_no_workers_is_an_error():
     with pytest.raises(ValueError, match="n_workers must be at least 1, got 0"):
         ProcessEngine(0)
+
+
+def test_a_pool_that_is_broken_off_ends_quietly(monkeypatch):
+    raised = []
+    shutdown = ProcessPoolExecutor.shutdown
+
+    def stumbling(self, *args, **kwargs):  # as the thread of a pool does whose work is taken from it
+        thread = threading.Thread(target=lambda: {}[5])
+        thread.start()
+        thread.join()
+        shutdown(self, *args, **kwargs)
+
+    monkeypatch.setattr(ProcessPoolExecutor, "shutdown", stumbling)
+    monkeypatch.setattr(threading, "excepthook", raised.append)
+    runs = ProcessEngine(1).run(square_or_misbehave, [1, 2, 3], time_limit=20.0)
+    next(runs)
+    with pytest.raises(KeyboardInterrupt):
+        runs.throw(KeyboardInterrupt())
+    assert raised == []
+    assert threading.excepthook == raised.append

@@ -226,3 +226,18 @@ def test_intervals_allow_for_an_expert_that_is_only_estimated(grid):
     one = lfd.Task(model, demos.select([0]), discount=0.9, costs=costs)
     low, high = lfd.evaluate(policy, one, rng=rng, n_rollouts=200).sampling.cost_distance
     assert high - low > 1.9  # nothing is known of how demonstrations vary
+
+
+def test_demonstrations_may_be_a_file(tmp_path):
+    env = gym.make("FrozenLake-v1")
+    demos = lfd.collect(env, lambda seen: np.ones(len(seen), dtype=int), 2, rng=np.random.default_rng(0))
+    demos.save(tmp_path / "lake.npz")
+    assert lfd.Task(env, tmp_path / "lake.npz", discount=0.9).demonstrations == demos
+    for wrong in (tmp_path / "lake.csv", str(tmp_path / "nowhere")):
+        with pytest.raises(ValueError, match=r"must be a .npz file of lfd_gym or the folder .*from_episodes"):
+            lfd.Task(env, wrong, discount=0.9)
+
+
+def test_lists_of_ones_own_are_led_to_from_episodes():
+    with pytest.raises(TypeError, match=r"without obs; for lists and arrays of your own there is .*from_episodes"):
+        lfd.Task(gym.make("FrozenLake-v1"), [([0, 4], [1])], discount=0.9)

@@ -56,6 +56,7 @@ SPACES = gym.spaces.Discrete(2), gym.spaces.Discrete(2)
         (lambda: plots.draw_residuals(3), "solution must have a residual_history"),
         (lambda: plots.draw_residuals(SOLUTION, axes=3), "axes must be a matplotlib"),
         (lambda: plots.draw_certificate(3), "certificate must be a Certificate"),
+        (lambda: plots.draw_comparison({"a": 1}), "evaluations must be a mapping, each value of which is an"),
         (lambda: datasets.load(["a"]), "name must be a text"),
         (lambda: datasets.info("nothing"), "name must be that of a dataset"),
         (lambda: lfd.Simplex().check("w", [1.0], np.ones(2)), "size must be an integer"),
@@ -106,9 +107,8 @@ def test_settings_of_learners_are_no_nan_and_of_their_kind(name):
         with pytest.raises(ValueError, match=f"{field} must be"):
             make_learner(name, **{field: float("nan")})
     for field in vars(learner):
-        if field not in ("occupancy_features", "value_features"):  # which may be anything
-            with pytest.raises((TypeError, ValueError), match=f"{field} must be"):
-                make_learner(name, **{field: object()})
+        with pytest.raises((TypeError, ValueError), match=f"{field} must be"):
+            make_learner(name, **{field: object()})
 
 
 def test_estimates_and_results_hold_no_nan():

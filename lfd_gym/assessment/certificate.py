@@ -7,13 +7,14 @@ a certificate says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Literal
 
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym._splitmix import own_stream
 from lfd_gym.arguments import checked
 from lfd_gym.assessment.comparison import Comparison
 from lfd_gym.assessment.expert_bounds import LeastCosts, least_expert_costs
@@ -22,9 +23,11 @@ from lfd_gym.assessment.statements import About, Certificate, Statement
 from lfd_gym.costs.sets import Ball
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.estimation import CostEstimate, Truncation
+from lfd_gym.demonstrations.matching import check_provenance
 from lfd_gym.demonstrations.pieces import in_pieces, rollouts
+from lfd_gym.demonstrations.plausibility import doubt, n_different
 from lfd_gym.engines import Engine
-from lfd_gym.model.generative_model import TabularModel
+from lfd_gym.model.generative_model import TabularModel, check_generator
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import UniformPolicy
@@ -69,7 +72,8 @@ def certify(
     delta
         Probability of failure.
     rng
-        Drives the rollouts; what it draws must not have been used in training. Not used where the model is known.
+        Drives the rollouts, by a stream of their own: they are none that were played with the same generator, or with
+        one of the same seed, for demonstrations or learning. Not used where the model is known.
     deterministic
         Whether it is the policy's best actions that are certified.
     n_rollouts
@@ -104,6 +108,7 @@ def certify(
     if expert not in ("any", "deterministic"):
         raise ValueError(f"expert must be 'any' or 'deterministic', got {expert!r}")
     acting = as_policy(policy, deterministic=deterministic)
+    rng = None if rng is None else own_stream(check_generator("rng", rng), "certify")
     if held_out is not None:
         held_out = task.held_out(held_out)
     if task.access == "demonstrations":
@@ -121,17 +126,22 @@ def certify(
     if shown is not None:
         comparisons["demonstrations"] = Comparison(task.costs, ours, shown, about_expert=False)
     paired = None
-    if theirs is not None and (held_out is not None or not task.costs.chosen_from_demonstrations):
+    refused = _refusal(task, held_out, expert == "deterministic")
+    if theirs is not None and not refused:
         if held_out is not None and rng is not None:
             paired = _paired(acting, task, held_out, theirs, ours.n_trajectories, rng, engine)
         least = _least(task, theirs, held_out, expert == "deterministic")
         comparisons["expert"] = Comparison(task.costs, ours, theirs, True, least, paired)
-    strongest = comparisons.get("expert") or comparisons["demonstrations"]
+    if not comparisons:
+        raise ValueError(f"held_out cannot be used: {refused}")
+    strongest_about: About = "expert" if "expert" in comparisons else "demonstrations"
+    strongest = comparisons[strongest_about]
+    random = _random_distances(task, comparisons, rng, engine)
     statements = {about: _statement(about, comparison, delta) for about, comparison in comparisons.items()}
     kinds = [
         "the known model" if ours.exact else f"{ours.n_trajectories:,} rollouts",
-        *([f"{len(task.demonstrations):,} demonstrations"] if shown is not None else []),
-        *([f"{len(held_out):,} held-out demonstrations"] if held_out is not None else []),
+        *([_counted(task.demonstrations, "demonstrations")] if shown is not None else []),
+        *([_counted(held_out, "held-out demonstrations")] if held_out is not None else []),
         *(["rollouts paired with them"] if paired is not None else []),
     ]
     return Certificate(
@@ -140,18 +150,52 @@ def certify(
         criterion=task.criterion,
         to_demonstrations=statements.get("demonstrations"),
         to_expert=statements.get("expert"),
-        refused=""
-        if "expert" in statements
-        else "the costs were chosen after looking at the demonstrations; give others that were held_out, or costs that "
-        "were chosen before",
-        random_distance=_random_distance(task, strongest, rng, engine),
+        refused=refused,
+        random_distance=random.get(strongest_about),
         largest_distance=task.costs.largest_distance,
-        assumptions=("the expert is deterministic",) if expert == "deterministic" else (),
+        assumptions=_assumptions(task, held_out, expert == "deterministic"),
         per_norm=task.costs.weights == Ball() and task.costs.table is None,
         n_rollouts=None if ours.exact else ours.n_trajectories,
         _forecasts={about: _forecast(comparison, delta) for about, comparison in comparisons.items()},
         _standard_error=strongest.standard_error,
+        _random_distances=random,
+        unseen_mass=float(shown.unseen_mass.mean()) if shown is not None and truncation == "paper" else 0.0,
     )
+
+
+def _refusal(task: Task, held_out: Demonstrations | None, deterministic: bool) -> str:
+    """Return why nothing can be said about the expert, empty if something can."""
+    if held_out is None and task.costs.chosen_from_demonstrations:
+        return (
+            "the costs were chosen after looking at the demonstrations; give others that were held_out, or costs that "
+            "were chosen before"
+        )
+    dynamics = task.dynamics
+    if dynamics is None and task.access == "simulator" and isinstance(task.simulator, TabularModel):
+        dynamics = task.simulator.dynamics
+    used = {"demonstrations": task.demonstrations, "held_out": held_out}
+    if held_out is not None and not deterministic:
+        del used["demonstrations"]
+    doubts = {name: doubt(part, dynamics) for name, part in used.items() if part is not None}
+    return "; ".join(f"{name} are no independent trajectories of it: {why}" for name, why in doubts.items() if why)
+
+
+def _assumptions(task: Task, held_out: Demonstrations | None, deterministic: bool) -> tuple[str, ...]:
+    """Return what must be true beside, and cannot be told from what is given."""
+    found = ["the expert does the same whenever it is in the same state"] if deterministic else []
+    try:
+        for part in (task.demonstrations, held_out):
+            if part is not None:
+                check_provenance(part, task.env)
+    except ValueError:  # `allow_mismatch` has let it pass
+        found.append("what is true of the demonstrations' environment is true of this one, though they are of another")
+    return tuple(found)
+
+
+def _counted(demonstrations: Demonstrations, name: str) -> str:
+    """Say how many there are, and how many of them differ if that is less than half."""
+    different, many = n_different(demonstrations), len(demonstrations)
+    return f"{many:,} {name}" + (f" ({different:,} different ones)" if 2 * different < many else "")
 
 
 def _statement(about: About, comparison: Comparison, delta: float) -> Statement:
@@ -164,22 +208,26 @@ def _forecast(comparison: Comparison, delta: float) -> Callable[[float, float], 
     return lambda demonstrations, rollouts: comparison.forecast(delta, demonstrations, rollouts)
 
 
-def _random_distance(
-    task: Task, comparison: Comparison, rng: np.random.Generator | None, engine: Engine | None
-) -> float | None:
-    """Return what is found of random play, from fewer rollouts; None where no play is uniformly random."""
+def _random_distances(
+    task: Task, comparisons: Mapping[About, Comparison], rng: np.random.Generator | None, engine: Engine | None
+) -> dict[About, float]:
+    """Return what is found of random play, from fewer rollouts; nothing where no play is uniformly random."""
     if isinstance(task.action_space, gym.spaces.Box) and not task.action_space.is_bounded():
-        return None
-    if comparison.ours.exact:
+        return {}
+    ours = next(iter(comparisons.values())).ours
+    if ours.exact:
         dynamics = task.dynamics
         assert dynamics is not None
         uniform: PolicyLike = np.full((dynamics.n_states, dynamics.n_actions), 1 / dynamics.n_actions)
         random = task.expected_costs(uniform)
     else:
-        count = min(_N_RANDOM, comparison.ours.n_trajectories)
+        count = min(_N_RANDOM, ours.n_trajectories)
         anybody = UniformPolicy(task.action_space)
         random = task.expected_costs(anybody, rng=rng, n_rollouts=count, engine=engine)
-    return float(task.costs.weights.support(random.values - comparison.theirs.values))
+    return {
+        about: float(task.costs.weights.support(random.values - comparison.theirs.values))
+        for about, comparison in comparisons.items()
+    }
 
 
 def _least(
@@ -246,7 +294,13 @@ def _from_data_alone(
             "held_out must be given where there is no env: only demonstrations that the policy was not learned from "
             "tell how often it does as the expert"
         )
-    largest = 2.0 if task.costs is None else task.costs.largest_distance
+    why = doubt(held_out, None)
+    if why:
+        raise ValueError(f"held_out must be independent trajectories: {why}")
+    largest = 2.0
+    if task.costs is not None:
+        task.expert_features(held_out=held_out)  # which refuses costs beyond [-1, 1], and says how many there are
+        largest = task.costs.largest_distance
     apart = weight_after_disagreement(policy, held_out, task.criterion, rng)
     uniform = UniformPolicy(task.action_space)
     random = largest * float(weight_after_disagreement(uniform, held_out, task.criterion).mean())

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from tqdm import tqdm
 
+from lfd_gym._splitmix import own_stream
 from lfd_gym.arguments import checked
 from lfd_gym.assessment.certificate import certify
 from lfd_gym.assessment.statements import Certificate
@@ -74,7 +75,7 @@ def collect_until(
     bound
         Of δ_C, what is wanted.
     rng
-        Drives everything; what it draws must not have been used in training.
+        Drives everything, by a stream of its own, see `certify`.
     expert
         Anything that `lfd_gym.as_policy` takes, to collect demonstrations from.
     delta
@@ -96,7 +97,7 @@ def collect_until(
     (True, True, True)
     """
     check_delta(delta)
-    check_generator("rng", rng)
+    rng = own_stream(check_generator("rng", rng), "collect_until")
     if not 1 <= at_first <= at_most:
         raise ValueError(f"at_first must be at least 1 and at most at_most={at_most}, got {at_first}")
     if expert is None and task.access == "model":
@@ -113,6 +114,8 @@ def collect_until(
             else:
                 new = _more(task, expert, count, new, rng)
                 found = certify(policy, task, delta=share, rng=rng, held_out=new, **settings)
+                if found.to_expert is None:
+                    raise ValueError(f"nothing can be said about the expert: {found.refused}")
             bar.update(count - bar.n)
             bar.set_postfix(bound=f"{found.cost_distance_bound:.3f}")
             reached = found.cost_distance_bound <= bound

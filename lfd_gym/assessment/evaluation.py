@@ -20,21 +20,23 @@ With ρ the expected costs of the policy, ρ_E those of the expert and ρ_U thos
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym._splitmix import own_stream
 from lfd_gym.arguments import checked
 from lfd_gym.assessment.scores import played_returns, reward_units, score, score_range
-from lfd_gym.assessment.tables import html_table
+from lfd_gym.assessment.tables import at_least, at_most, html_table, probability
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs
 from lfd_gym.costs.sets import ConvexSet, CostClass, SymmetricSet
-from lfd_gym.demonstrations.estimation import CostEstimate, Returns
+from lfd_gym.demonstrations.estimation import CostEstimate
+from lfd_gym.demonstrations.rollout_costs import Returns
 from lfd_gym.engines import Engine
 from lfd_gym.model.dynamics import FiniteDynamics
-from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.generative_model import GenerativeModel, check_generator
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.policies.conversion import PolicyLike, as_policy, policy_table
 from lfd_gym.policies.tables import UniformPolicy
@@ -113,6 +115,9 @@ class Evaluation:
         How costs add up, in words.
     n_expert_demonstrations
         How many demonstrations the expert's costs were estimated from, where its policy is not known.
+    about
+        Whom the policy is compared with. ``"demonstrations"``: the costs were chosen after looking at them, so that
+        intervals of what compares with the expert are about these demonstrations, not about the expert behind them.
     sampling
         None if the policy's own costs are exact.
     resources
@@ -136,6 +141,7 @@ class Evaluation:
     random_return: float | None = None
     criterion: str = ""
     n_expert_demonstrations: int | None = None
+    about: Literal["expert", "demonstrations"] = "expert"
     sampling: Sampling | None = None
     resources: Resources | None = None
 
@@ -162,12 +168,16 @@ class Evaluation:
             value = getattr(self, name)
             if value is not None:
                 interval = getattr(self.sampling, name, None)
-                sure = "" if interval is None else f"  [{interval[0]:+.4f}, {interval[1]:+.4f}]"
+                sure = "" if interval is None else f"  [{_ends(*interval)}]"
                 rows.append((name.replace("_", " "), f"{value:+.4f}{sure}"))
         if self.n_expert_demonstrations is not None:
-            rows.append(("expert", f"estimated from {self.n_expert_demonstrations} demonstrations"))
+            estimated = f"estimated from {self.n_expert_demonstrations} demonstrations"
+            chosen = f"these {self.n_expert_demonstrations} demonstrations, after looking at which costs were chosen"
+            rows.append(("compared with", chosen) if self.about == "demonstrations" else ("expert", estimated))
         if self.sampling is not None:
-            rows.append(("intervals", f"{self.sampling.confidence:.0%}; of costs by betting, of returns Student's"))
+            rows.append(
+                ("intervals", f"{probability(1 - self.sampling.confidence)}; of costs by betting, of returns Student's")
+            )
         if self.resources is not None:
             rows.append(("learned from", str(self.resources)))
         return rows
@@ -217,7 +227,8 @@ def evaluate(
         What learning the policy took; kept in the result.
     n_rollouts, horizon, confidence, rng
         For rollouts only: number of rollouts, see `Task.expected_costs`; their length (by default until 0.1 % of the
-        discounted weight is left); joint confidence of the intervals; the source of randomness.
+        discounted weight is left); joint confidence of the intervals; the source of randomness, from which rollouts
+        have a stream of their own: they are none that were played with the same seed for demonstrations or learning.
     engine
         Spreads rollouts over processes or machines, with the same result whatever their number: `ProcessEngine` or
         `RayEngine` of `lfd_gym.engines`.
@@ -243,6 +254,7 @@ def evaluate(
         raise ValueError(f"confidence must lie strictly between 0 and 1, got {confidence}")
     if n_rollouts is not None and n_rollouts < 2:
         raise ValueError(f"n_rollouts must be at least 2, got {n_rollouts}")
+    rng = None if rng is None else own_stream(check_generator("rng", rng), "evaluate")
     if task.costs is None and task.true_cost is None:
         raise ValueError("costs must be given: the environment has none of its own, and there are no demonstrations")
 
@@ -327,6 +339,7 @@ def _compare(
             known["n_expert_demonstrations"] = theirs.n_trajectories
         # Costs that were chosen from the demonstrations do not tell how far these are from the expert.
         fixed = task.costs is not None and task.costs.chosen_from_demonstrations and task.expert is None
+        known["about"] = "demonstrations" if fixed and not theirs.exact else "expert"
         expert_box = np.stack([theirs.values, theirs.values], axis=1) if fixed else theirs.intervals(1 - share)
         if task.costs is not None:
             weights: ConvexSet = task.costs.weights
@@ -387,6 +400,11 @@ def _agreement(mdp: FiniteDynamics, one: FloatArray, other: FloatArray, weights:
     # Σ_a min(p, q) = 1 − ½Σ_a|p − q|. Both sums below add up in the same order, so the quotient is at most 1.
     apart = np.minimum(0.5 * np.abs(one - other)[acting].sum(axis=1), 1.0)
     return float(1 - (weights * apart).sum() / weights.sum())
+
+
+def _ends(low: float, high: float) -> str:
+    """Return the ends of an interval, rounded outwards."""
+    return f"{float(at_least(low, 4)):+.4f}, {float(at_most(high, 4)):+.4f}"
 
 
 def _plain(value: Any) -> Any:

@@ -4,7 +4,9 @@ Three lower bounds of ρ_i(π_E), of which the largest counts:
 
 - *Demonstrations*: betting on the discounted costs of the trajectories, see `CostEstimate`. What was not seen of
   trajectory j is not worth less than γ^T V_i(x_T), V_i the least expected cost from the state in which it was cut,
-  instead of −γ^T.
+  instead of −γ^T. That is so of one that something outside cut (``truncated``), a time limit say. Of a fragment, which
+  simply stops, it is not known why: had it been cut because what came next was cheap, V_i would be too much. There
+  −γ^T is all that is known.
 - *The model*: no policy pays less than min_π ρ_i(π), one plan for each cost. With few demonstrations this is nearly
   all that is known.
 - *The version space*, if the expert is taken to be deterministic: no policy that agrees with every demonstrated action
@@ -85,7 +87,8 @@ def least_expert_costs(
     unseen = estimate.unseen_mass[:, None]
     if criterion.horizon is None:
         last = demonstrations.observations[demonstrations.offsets[1:] + np.arange(len(demonstrations))]
-        tails = unseen * (values[np.minimum(last, dynamics.n_states - 1)] - error)  # nothing is unseen after an end
+        least = values[np.minimum(last, dynamics.n_states - 1)] - error  # nothing is unseen after an end
+        tails = unseen * np.where(demonstrations.truncated[:, None], least, -1.0)
     else:
         tails = -unseen
     paid = np.clip(estimate.trajectory_values + tails, -1.0, 1.0)

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from lfd_gym._splitmix import own_stream
 from lfd_gym.arguments import checked
-from lfd_gym.assessment.tables import html_table
+from lfd_gym.assessment.tables import at_most, html_table, probability
 from lfd_gym.demonstrations.estimation import CostEstimate
 from lfd_gym.features.occupancy_features import TabularOccupancyFeatures
 from lfd_gym.model.criterion import Criterion
-from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.model.generative_model import GenerativeModel, check_generator
 from lfd_gym.policies.conversion import PolicyLike, policy_table
 from lfd_gym.solvers.saddle.approximation import ApproximationError, point_approximation_error
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
@@ -60,16 +61,16 @@ class PointCertificate:
         return None if self.approximation is None else self.residual_bound + self.approximation.total
 
     def _heading(self) -> str:
-        return f"Certificate (probability {1 - self.delta:g}; {self.evidence}; {self.criterion})"
+        return f"Certificate (probability {probability(self.delta)}; {self.evidence}; {self.criterion})"
 
     def _rows(self) -> list[tuple[str, str, str]]:
         """Return what was found, and how large it can be at most."""
         unit = 1 / self.criterion.scale
         found, bound = self.cost_distance, self.cost_distance_bound
         rows = [
-            ("cost distance to the expert", f"{found:.4f}", f"{bound:.4f}"),
-            ("as a sum of rewards", f"{unit * found:.4g}", f"{unit * bound:.4g}  (per unit of reward)"),
-            ("saddle-point residual", f"{self.residual:.4f}", f"{self.residual_bound:.4f}"),
+            ("cost distance to the expert", f"{found:.4f}", at_most(bound, 4)),
+            ("as a sum of rewards", f"{unit * found:.4g}", f"{at_most(unit * bound, 4)}  (per unit of reward)"),
+            ("saddle-point residual", f"{self.residual:.4f}", at_most(self.residual_bound, 4)),
         ]
         if self.approximation is not None:
             terms = self.approximation
@@ -77,8 +78,9 @@ class PointCertificate:
                 ("features: distance of occupancies", terms.occupancy_error, terms.occupancy_factor),
                 ("features: values, or coherence", terms.value_error, terms.value_factor),
             ):
-                rows.append((name, f"{error:.4f}", f"{error * factor:.4f}  (times {factor:.4g})"))
-            rows.append(("excess over the best policy", "", f"{self.excess_bound:.4f}"))
+                rows.append((name, f"{error:.4f}", f"{at_most(error * factor, 4)}  (times {factor:.4g})"))
+            excess = self.residual_bound + terms.total
+            rows.append(("excess over the best policy", "", at_most(excess, 4)))
         return rows
 
     def __str__(self) -> str:
@@ -128,7 +130,7 @@ def certify_saddle_point(
         (S, A) occupancy of an apprentice policy, needed for the approximation terms unless Φ is tabular, where every
         occupancy is expressed exactly. The approximation terms are about π_θ and left out for another ``policy``.
     model, rng
-        A simulator of the problem's dynamics, and what drives its draws: not one that the training used.
+        A simulator of the problem's dynamics, and what drives its draws, by a stream of their own, see `certify`.
     n_rollouts
         Rollouts of the policy, each so long that what is left is worth at most 1e-3.
     n_samples, n_per_column
@@ -158,6 +160,7 @@ def certify_saddle_point(
         return _certify_exactly(problem, checked, expert, delta, policy, apprentice_occupancy)
     if rng is None:
         raise ValueError("rng must be given: the certificate rests on draws of the model")
+    rng = own_stream(check_generator("rng", rng), "certify_saddle_point")
     share = delta / 3
     if policy is None:
         policy = problem.occupancy_features.policy(checked.occupancy_weights)
@@ -173,9 +176,7 @@ def certify_saddle_point(
         delta=delta,
         evidence=f"{n_rollouts} rollouts, {ours.n_steps + sampled.oracle_calls} draws of the model",
         cost_distance=float(weights.support(ours.values - problem.expert_features)),
-        cost_distance_bound=weights.largest_within(
-            ours.values - (low + high) / 2, ours.radius(share) + (high - low) / 2
-        ),
+        cost_distance_bound=_distance_bound(problem, ours.lower(share / 2) - high, ours.upper(share / 2) - low),
         criterion=Criterion(problem.discount),
         residual=sampled.estimate,
         residual_bound=sampled.bound + 2 * _class_radius(problem, low, high),
@@ -206,7 +207,7 @@ def _certify_exactly(
         delta=delta,
         evidence="known model",
         cost_distance=float(weights.support(ours.values - problem.expert_features)),
-        cost_distance_bound=weights.largest_within(ours.values - (low + high) / 2, ours.error + (high - low) / 2),
+        cost_distance_bound=_distance_bound(problem, ours.values - ours.error - high, ours.values + ours.error - low),
         criterion=Criterion(problem.discount),
         residual=residual,
         residual_bound=residual + 2 * _class_radius(problem, low, high),
@@ -221,6 +222,12 @@ def _expert_sides(
     if expert is None:
         return problem.expert_features, problem.expert_features
     return expert.lower(delta / 2), expert.upper(delta / 2)
+
+
+def _distance_bound(problem: SaddlePointProblem, low: FloatArray, high: FloatArray) -> float:
+    """Bound the distance where the differences of costs lie between ``low`` and ``high``; no more than is possible."""
+    bound = problem.costs.weights.largest_within((low + high) / 2, (high - low) / 2)
+    return min(bound, problem.costs.largest_distance)
 
 
 def _class_radius(problem: SaddlePointProblem, low: FloatArray, high: FloatArray) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from lfd_gym.demonstrations.estimation import Returns, played_costs
+from lfd_gym.demonstrations.rollout_costs import Returns, played_costs
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.task import Task
 from lfd_gym.validation import FloatArray

@@ -17,13 +17,15 @@ from typing import Any, Literal
 import numpy as np
 
 from lfd_gym.arguments import checked
-from lfd_gym.assessment.tables import html_table
+from lfd_gym.assessment.tables import at_least, at_most, html_table, probability
 from lfd_gym.model.criterion import Criterion
 
 About = Literal["expert", "demonstrations"]
 
 #: As many times as many as this are taken for infinitely many.
 _VERY_MANY = 1e7
+#: Of these demonstrations so much may have been cut off without a word.
+_WORTH_SAYING = 0.01
 #: How near a forecast of what is needed comes, as a ratio.
 _NEAR = 1.01
 #: Eight of ten normal numbers are no more standard deviations from their mean than this.
@@ -110,7 +112,7 @@ class Certificate:
     refused
         Why nothing is said about the expert, empty if something is.
     random_distance
-        What was found of random play, to compare with.
+        What was found of random play, to compare with: its distance to those that the strongest statement rests on.
     random_is_bound
         Whether that is, without an environment, not random play's distance but what the same data say that it is at
         most.
@@ -120,6 +122,8 @@ class Certificate:
         What must be true beside, in words.
     per_norm
         Whether the class is the unit ball of a space of costs: a cost of norm B is bounded by B times the bound.
+    unseen_mass
+        How much of the weight of these demonstrations was cut off: it counts as nothing in the distance to them.
     """
 
     delta: float
@@ -134,8 +138,10 @@ class Certificate:
     assumptions: tuple[str, ...] = ()
     per_norm: bool = False
     n_rollouts: int | None = None
+    unseen_mass: float = 0.0
     _forecasts: Mapping[About, Callable[[float, float], float]] = field(default_factory=dict, repr=False, compare=False)
     _standard_error: float = field(default=0.0, repr=False, compare=False)
+    _random_distances: Mapping[About, float] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def strongest(self) -> Statement:
@@ -165,13 +171,18 @@ class Certificate:
         return self._empty(self.strongest)
 
     def _empty(self, statement: Statement) -> bool:
-        compared = self.largest_distance if self.random_distance is None else self.random_distance
-        return statement.bound >= compared
+        random = self._random(statement)
+        return statement.bound >= (self.largest_distance if random is None else random)
+
+    def _random(self, statement: Statement) -> float | None:
+        """Return what was found of random play, compared with those that a statement is about."""
+        return self._random_distances.get(statement.about, self.random_distance)
 
     def forecast(self, demonstrations: float, rollouts: float) -> float:
         """Return the strongest bound with so many times as many of both, as if what comes were like what there is."""
         return self._forecasts[self.about](demonstrations, rollouts)
 
+    @checked
     @checked
     def needed(self, bound: float) -> Needed:
         """Say how many demonstrations and rollouts, in all, would bring the strongest bound to ``bound``.
@@ -237,12 +248,12 @@ class Certificate:
     def conclusion(self) -> str:
         """The sentence that answers the question: about the expert, or about the demonstrations if that says more."""
         said = _sentence(self._first, self.delta)
-        if self.random_distance is not None:
-            random = f"{self.random_distance:.3f}"
+        random = self._random(self._first)
+        if random is not None:
             said += (
-                f"; of random play the data say {random}"
+                f"; of random play the data say {random:.3f}"
                 if self.random_is_bound
-                else f"; random play is {random} worse"
+                else f"; random play is {abs(random):.3f} {'better' if random < 0 else 'worse'}"
             )
         return f"{said}. This says nothing." if self._empty(self._first) else f"{said}."
 
@@ -257,9 +268,14 @@ class Certificate:
         both = self.to_demonstrations, self.to_expert
         reasons = dict.fromkeys(reason for statement in both if statement for reason in statement.parts)
 
-        def row(name: str, value: Callable[[Statement], float | None]) -> tuple[str, str, str]:
+        def row(
+            name: str, value: Callable[[Statement], float | None], shown: Callable[[float], str] = "{:.4f}".format
+        ) -> tuple[str, str, str]:
             numbers = [None if statement is None else value(statement) for statement in both]
-            return name, *("" if number is None else f"{number:.4f}" for number in numbers)  # type: ignore[return-value]
+            return name, *("" if number is None else shown(number) for number in numbers)  # type: ignore[return-value]
+
+        def rounded_up(number: float) -> str:
+            return at_most(number, 4)
 
         unit = 1 / self.criterion.scale
         return [
@@ -268,8 +284,8 @@ class Certificate:
                 row(f"  + {reason}", lambda statement, reason=reason: statement.parts.get(reason))  # type: ignore[misc]
                 for reason in reasons
             ),
-            row("at most", lambda statement: statement.bound),
-            row("as a sum of rewards, per unit", lambda statement: unit * statement.bound),
+            row("at most", lambda statement: statement.bound, rounded_up),
+            row("as a sum of rewards, per unit", lambda statement: unit * statement.bound, rounded_up),
         ]
 
     def _remarks(self) -> list[str]:
@@ -281,6 +297,11 @@ class Certificate:
         return [
             *(f"{_sentence(each, self.delta)}{', which says nothing' * self._empty(each)}." for each in others),
             *([f"Nothing is said about the expert: {self.refused}."] if self.refused else []),
+            *(
+                [f"{100 * self.unseen_mass:.3g} % of these demonstrations was cut off and counts as nothing."]
+                if self.to_demonstrations is not None and self.unseen_mass > _WORTH_SAYING
+                else []
+            ),
             *(["A cost of norm B is bounded by B times as much."] if self.per_norm else []),
             *(f"Assumed: {assumption}." for assumption in self.assumptions),
             f"It rests on {self.evidence}; {self.criterion}.",
@@ -316,15 +337,16 @@ class Certificate:
             "assumptions": list(self.assumptions),
             "per_norm": self.per_norm,
             "n_rollouts": self.n_rollouts,
+            "unseen_mass": self.unseen_mass,
         }
 
 
 def _sentence(statement: Statement, delta: float) -> str:
     whom = "the expert" if statement.about == "expert" else "these demonstrations"
-    sure = f"({100 * (1 - delta):.4g} %)"
+    sure = f"({probability(delta)})"
     if statement.bound < 0:
-        return f"At least {-statement.bound:.3f} better than {whom} in every cost of the class {sure}"
-    return f"At most {statement.bound:.3f} worse than {whom} in any cost of the class {sure}"
+        return f"At least {at_least(-statement.bound, 3)} better than {whom} in every cost of the class {sure}"
+    return f"At most {at_most(statement.bound, 3)} worse than {whom} in any cost of the class {sure}"
 
 
 def _least_times(enough: Callable[[float], bool], fewest: float) -> float:

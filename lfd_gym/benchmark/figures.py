@@ -305,8 +305,9 @@ def _reference_lines(axes: Axes, rows: Sequence[Row], quantity: str) -> None:
 
 
 def _with_legend(figure: Figure) -> Figure:
-    """Put the legend below the axes, where it hides nothing."""
-    figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
+    """Put the legend below the axes, where it hides nothing; none if every run failed and there is nothing to name."""
+    if any(axes.get_legend_handles_labels()[0] for axes in figure.axes):
+        figure.legend(loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     return figure
 
 

@@ -177,16 +177,20 @@ def figure_spec(
 
 
 def _tables() -> tuple[EnvironmentSpec, ...]:
-    cliff = next(env_id for env_id in ("CliffWalking-v1", "CliffWalking-v0") if env_id in gym.registry)
     large = {"size": 32, "cost_seed": 1}
     return (
         paper_gridworld(),
         EnvironmentSpec("gridworld32", "lfd_gym/StochasticGridworld-v0", 0.95, 200, large),
         EnvironmentSpec("frozenlake8", "FrozenLake-v1", 0.99, 200, {"map_name": "8x8"}),
-        EnvironmentSpec("cliffwalking", cliff, 0.95, 200),
-        EnvironmentSpec("taxi", "Taxi-v3", 0.95, 200),
+        EnvironmentSpec("cliffwalking", _installed("CliffWalking-v1", "CliffWalking-v0"), 0.95, 200),
+        EnvironmentSpec("taxi", _installed("Taxi-v4", "Taxi-v3"), 0.95, 200),
         EnvironmentSpec("garnet", "lfd_gym/Garnet-v0", 0.95, 200),
     )
+
+
+def _installed(*env_ids: str) -> str:
+    """Return the first of several versions that the installed Gymnasium has."""
+    return next(env_id for env_id in env_ids if env_id in gym.registry)
 
 
 _PRESETS: Mapping[str, Callable[[], BenchmarkSpec]] = {

@@ -17,6 +17,7 @@ from gymnasium.envs.registration import load_env_creator
 
 from lfd_gym.commands.graphics import cannot_be_drawn, is_of_graphics
 from lfd_gym.demonstrations.demonstrations import Demonstrations
+from lfd_gym.demonstrations.environments import time_limit
 from lfd_gym.envs.named import check_named_environment, import_modules
 from lfd_gym.files import read_array
 from lfd_gym.task import Task
@@ -178,7 +179,8 @@ def read_demonstrations(
     if env_id is None:
         raise ValueError(f"{place} is a folder as imitation saves it, which does not say its spaces: give --env")
     env = make_env(env_id, kwargs or {})
-    return Demonstrations.from_imitation(place, env.observation_space, env.action_space)
+    # imitation calls the time limit an end, too: what ran to it was cut.
+    return Demonstrations.from_imitation(place, env.observation_space, env.action_space, time_limit(env))
 
 
 def make_task(
@@ -188,12 +190,15 @@ def make_task(
     costs: Path | None,
     demonstrations: Demonstrations | None = None,
     *,
+    horizon: int | None = None,
     allow_mismatch: bool = False,
 ) -> Task:
     """Return the task on an environment; of a tabular one, the expert is optimal for its true cost."""
     env = make_env(env_id, kwargs)
     table = None if costs is None else read_array(costs, "is not an array of costs, as numpy.save writes them")
-    task = Task(env, demonstrations, discount=discount, costs=table, allow_mismatch=allow_mismatch)
-    if task.access != "model" or task.true_cost is None:
+    task = Task(env, demonstrations, discount=discount, horizon=horizon, costs=table, allow_mismatch=allow_mismatch)
+    if (
+        task.access != "model" or task.true_cost is None or task.discount == 1
+    ):  # nothing can be planned without a discount
         return task
     return replace(task, expert=task.model.optimal_policy(task.true_cost.table[:, 0]))

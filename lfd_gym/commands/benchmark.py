@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,7 +61,11 @@ class Benchmark:
             spec = read_spec(self.spec, self.imports, _try_out)  # type: ignore[arg-type]
         spec = narrowed(spec, self.environments, self.learners, self.demonstrations, self.seeds)
         print(f"{forecast(spec)}, {self.where.count} at a time; what is done already is not run again", flush=True)
-        results = run_benchmark(spec, self.out, self.where.make(), retry_failed=self.retry_failed)
+        try:
+            results = run_benchmark(spec, self.out, self.where.make(), retry_failed=self.retry_failed)
+        except KeyboardInterrupt:
+            print("the same call goes on where it stopped", file=sys.stderr)
+            raise
         rows = results.rows()
         succeeded = [row for row in rows if row["status"] == "ok"]
         print(f"{format_tables(succeeded)}\n\n{conclusion(succeeded)}")

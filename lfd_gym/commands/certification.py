@@ -37,6 +37,7 @@ class Certify(Judged):
             if path is not None and path.exists() and not self.force:
                 raise FileExistsError(f"{path} exists already; --force replaces it")
         import_modules(self.imports)
+        self.check_source()
         if (self.demonstrations or self.config.get("demonstrations") or self.held_out) is None:
             raise ValueError("--demonstrations or --held-out must be given: there is no expert to compare with")
         task, held_out = self.task(self.held_out)

@@ -38,6 +38,8 @@ class Judged:
     """To compare with, those that the policy was learned from; those of the run if not given."""
     discount: float | None = None
     """Of the costs; that of the run if not given, else 0.9."""
+    horizon: int | None = None
+    """Only the first so many steps count; as in the run if not given, else all do."""
     cost_features: Path | None = None
     """As for train; those of the run if not given."""
     env_kwargs: tuple[str, ...] = ()
@@ -70,6 +72,11 @@ class Judged:
         """What the run was asked for; nothing if there is no run."""
         return {} if self.folder is None else read_config(self.folder)
 
+    def check_source(self) -> None:
+        """Refuse a place where nothing is."""
+        if ":" not in str(self.source) and not Path(self.source).exists():
+            raise FileNotFoundError(f"there is no file or folder {self.source}")
+
     def policy(self, env: Any) -> Policy:
         """Return what is judged."""
         return named_policy(str(self.source), env, self.trust)
@@ -92,8 +99,7 @@ class Judged:
             imports=self.imports,
         )
         if env_id is None:
-            if ":" not in str(self.source) and not Path(self.source).exists():
-                raise FileNotFoundError(f"there is no file or folder {self.source}")
+            self.check_source()
             raise ValueError(f"--env must be given for {self.source}, which does not say its environment")
         place = self.demonstrations or self.config.get("demonstrations")
         known = None if env_id == "none" else env_id
@@ -101,17 +107,18 @@ class Judged:
             None if each is None else read_demonstrations(each, known, kwargs) for each in (place, held_out)
         )
         discount = self.discount if self.discount is not None else self.config.get("discount", 0.9)
+        horizon = self.horizon if self.horizon is not None else self.config.get("horizon")
         if known is None:
             if shown is None:
                 raise ValueError(
                     "--demonstrations must be given with --env none: those that the policy was learned from, of which "
                     "none may be among the --held-out ones"
                 )
-            return Task(None, shown, discount=discount), other
+            return Task(None, shown, discount=discount, horizon=horizon), other
         costs = self.cost_features or self.config.get("cost_features")
         allowed = self.allow_mismatch or bool(self.config.get("allow_mismatch", False))
         file = None if costs is None else Path(costs)
-        return make_task(known, kwargs, discount, file, shown, allow_mismatch=allowed), other
+        return make_task(known, kwargs, discount, file, shown, horizon=horizon, allow_mismatch=allowed), other
 
     def write_json(self, path: Path, content: Mapping[str, Any]) -> None:
         """Write what was found, and say where it is."""

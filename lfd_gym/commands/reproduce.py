@@ -60,9 +60,12 @@ class ReproduceResidual:
     """Runs for each number."""
     discount: float = PAPER_DISCOUNT
     """Of the costs."""
+    force: bool = False
+    """Replace what is there."""
 
     def run(self) -> None:
         """Run and write the files."""
+        _check_new(self.out / "residual.csv", self.force)
         _say(write_residual_curve(self.out, residual_points(self.size, self.iterations, self.runs, self.discount)))
 
 
@@ -82,9 +85,12 @@ class ReproduceBound:
     """Runs for each number of iterations."""
     discount: float = PAPER_DISCOUNT
     """Of the costs."""
+    force: bool = False
+    """Replace what is there."""
 
     def run(self) -> None:
         """Run and write the files."""
+        _check_new(self.out / "bound.csv", self.force)
         points = bound_points(self.size, self.iterations, self.demonstrations, self.runs, self.discount)
         _say(write_bound_curve(self.out, points))
 
@@ -99,9 +105,12 @@ class ReproduceGrowth:
     """Sides of the gridworlds."""
     iterations: int = 200_000
     """Iterations that are timed together."""
+    force: bool = False
+    """Replace what is there."""
 
     def run(self) -> None:
         """Run and write the files."""
+        _check_new(self.out / "growth.csv", self.force)
         _say(write_growth_curve(self.out, growth_points(self.sizes, self.iterations)))
 
 
@@ -123,6 +132,12 @@ class Reproduce:
     def run(self) -> None:
         """Run the experiment."""
         self.what.run()
+
+
+def _check_new(table: Path, force: bool) -> None:
+    """Refuse to replace what an earlier run found, before anything is run."""
+    if table.exists() and not force:
+        raise FileExistsError(f"{table} exists already; --force replaces it")
 
 
 def _say(written: Iterable[Path]) -> None:

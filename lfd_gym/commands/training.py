@@ -47,6 +47,8 @@ class Train:
     """In the learner's own unit (planner calls, gradient steps, environment steps); its default if not given."""
     discount: float = 0.9
     """Of the costs."""
+    horizon: int | None = None
+    """Only the first so many steps count; if not given, all do."""
     seed: int = 0
     """Of the learner."""
     delta: float = 0.05
@@ -102,7 +104,13 @@ class Train:
     ) -> None:
         log = RunLog()
         task = make_task(
-            env_id, kwargs, self.discount, self.cost_features, demonstrations, allow_mismatch=self.allow_mismatch
+            env_id,
+            kwargs,
+            self.discount,
+            self.cost_features,
+            demonstrations,
+            horizon=self.horizon,
+            allow_mismatch=self.allow_mismatch,
         )
         name, why = (self.learner, "") if self.learner is not None else best_learner(task)
         if name == "grid":  # a policy that looks ahead with the simulator could not be written

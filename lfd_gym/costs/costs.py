@@ -89,15 +89,20 @@ class Costs(ABC):
         ``row_norm`` is known there is no price for the number of costs.
         """
         check_delta(delta)
-        return self.weights.deviation(self.n_costs or 1, n_samples, delta, norm=self.row_norm)
+        return self.weights.deviation(self._known_number(), n_samples, delta, norm=self.row_norm)
 
     @property
     def largest_distance(self) -> float:
         """No two policies can be farther apart in the class."""
-        n_costs = self.n_costs or 1
+        n_costs = self._known_number()
         if self.weights.nonnegative:
             return 2 * float(self.weights.support(np.ones(n_costs)))
         return 2 * self.weights.radius(n_costs) * (math.sqrt(n_costs) if self.row_norm is None else self.row_norm)
+
+    def _known_number(self) -> int:
+        if self.n_costs is None:
+            raise ValueError(f"n_costs of {self} must be known: give it, or ask for rows first")
+        return self.n_costs
 
     def check_actions(self, actions: NDArray[Any] | None) -> None:
         """Refuse None in place of actions if the costs depend on them."""
@@ -118,7 +123,7 @@ class TableCosts(Costs):
     Parameters
     ----------
     table
-        (S·A, n_c) with entries in [−1, 1].
+        (S·A, n_c) with entries in [−1, 1]; a copy is kept, if it can be written to.
     n_actions
         A.
     weights
@@ -144,6 +149,9 @@ class TableCosts(Costs):
         name: str = "table",
     ) -> None:
         self._table = check_cost_features(name, table)
+        if self._table.flags.writeable:  # what was checked stays what it was
+            self._table = self._table.copy(order="K")
+            self._table.flags.writeable = False
         if len(self._table) % count("n_actions", n_actions):
             raise ValueError(f"{name} must have S*A rows with A = {n_actions}, got {len(self._table)}")
         self.n_actions = n_actions
@@ -237,14 +245,15 @@ class FunctionCosts(Costs):
         costs = np.asarray(self.function(observations, actions), dtype=np.float64)
         wanted = (len(observations), "n_c" if self._n_costs is None else self._n_costs)
         if costs.ndim != 2 or len(costs) != len(observations) or self._n_costs not in (None, costs.shape[1]):
-            raise ValueError(f"costs must return shape {wanted}, got {costs.shape}".replace("'", ""))
+            advice = "; a single cost is one column, costs[:, None]" if costs.ndim == 1 else ""
+            raise ValueError(f"costs must return shape {wanted}, got {costs.shape}".replace("'", "") + advice)
         self._n_costs = costs.shape[1]
         if np.issubdtype(np.asarray(observations).dtype, np.floating):
             costs = np.where(hidden_rows(observations)[:, None], 0.0, costs)
         if ended is not None:
             costs = np.where(ended[:, None], 0.0, costs)
         if not np.abs(costs).max(initial=0.0) <= 1:  # or NaN; in the simulators' inner loop the full check is slow
-            check_cost_features("costs(observations, actions)", costs)
+            check_cost_features("costs(observations, actions)", costs, "divide by a number that is fixed beforehand")
         return costs
 
 
@@ -288,7 +297,9 @@ def model_costs(
     return found
 
 
-def check_cost_features(name: str, cost_features: ArrayLike) -> FloatArray:
+def check_cost_features(
+    name: str, cost_features: ArrayLike, advice: str = "lfd_gym.normalise_costs rescales them"
+) -> FloatArray:
     """Return costs as an (S·A, n_c) array with entries in [−1, 1], or name the feature that is not."""
     features = finite_array(name, cost_features, (None, None))
     if features.shape[1] == 0:
@@ -296,10 +307,7 @@ def check_cost_features(name: str, cost_features: ArrayLike) -> FloatArray:
     largest = np.abs(features).max(axis=0, initial=0.0)
     if (largest > LARGEST_UNIT).any():
         column = int(np.argmax(largest > LARGEST_UNIT))
-        raise ValueError(
-            f"{name} must lie in [-1, 1], but feature {column} reaches {largest[column]}; "
-            "lfd_gym.normalise_costs rescales them"
-        )
+        raise ValueError(f"{name} must lie in [-1, 1], but feature {column} reaches {largest[column]}; {advice}")
     return features
 
 

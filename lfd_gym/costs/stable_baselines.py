@@ -14,7 +14,7 @@ try:
     from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 except ImportError as error:
     raise ImportError(
-        "vector environments of Stable-Baselines3 need the 'imitation' extra: pip install 'lfd-gym[imitation]'"
+        "vector environments of Stable-Baselines3 need the 'sb3' extra: pip install 'lfd-gym[sb3]'"
     ) from error
 
 
@@ -34,6 +34,11 @@ class RecoveredRewardVecEnv(VecEnvWrapper):
     """
 
     def __init__(self, venv: VecEnv, cost: RecoveredCost) -> None:
+        if not isinstance(venv, VecEnv):
+            raise TypeError(
+                f"venv must be a VecEnv of Stable-Baselines3, as make_vec_env makes, got {venv!r:.80}; for a single "
+                "environment there is reward_wrapper"
+            )
         super().__init__(venv)
         self.cost = cost
         self._seen: NDArray[Any] | None = None

@@ -17,7 +17,7 @@ from lfd_gym.demonstrations.episodes import play_episodes
 from lfd_gym.demonstrations.provenance import identity
 from lfd_gym.demonstrations.rollouts import TrajectoryRecorder, play, table_blocks, tabulated
 from lfd_gym.envs.adapters import state_reader
-from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_generator, check_model
+from lfd_gym.model.generative_model import GenerativeModel, TabularModel, check_batches, check_generator, check_model
 from lfd_gym.policies.conversion import PolicyLike, as_policy
 from lfd_gym.policies.policy import Policy
 from lfd_gym.validation import FloatArray
@@ -91,7 +91,12 @@ def collect(
         return demonstrations.with_provenance(**identity(known_spec(source)))
     if n_envs is not None:
         raise ValueError("n_envs is for environments; a generative model runs all trajectories side by side")
+    if isinstance(source, str):
+        raise TypeError(
+            f"source must be an environment, as gymnasium.make makes from a name, or a model, got {source!r}"
+        )
     check_model("source", source)
+    check_batches("source", source)
     if horizon is None:
         raise ValueError("horizon must be given: a generative model has no time limit")
     return _from_model(source, acting, n_trajectories, horizon, rng)

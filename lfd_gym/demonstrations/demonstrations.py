@@ -233,7 +233,7 @@ class Demonstrations:
     ) -> Demonstrations:
         """Join trajectories, which must agree on dtypes and on whether there are actions and rewards.
 
-        Initial states are kept if they are known of every trajectory.
+        Whole numbers as rewards become floats. Initial states are kept if they are known of every trajectory.
         """
         parts = [_checked_episode(k, e) for k, e in enumerate(episodes)]
         if not parts:
@@ -388,7 +388,8 @@ def _checked_episode(k: int, parts: Sequence[Any]) -> Episode:
         episode = Episode(*parts)
     except TypeError:
         raise TypeError(
-            f"episodes[{k}] must be a lfd_gym Episode or its five or six parts, got {parts!r:.80}"
+            f"episodes[{k}] must be a lfd_gym Episode or its five or six parts, (observations, actions, rewards, "
+            f"terminated, truncated, initial_state), with None for what is not known, got {len(parts)}: {parts!r:.80}"
         ) from None
     seen = numbers(f"observations of episodes[{k}]", episode.observations)
     done = None if episode.actions is None else numbers(f"actions of episodes[{k}]", episode.actions)
@@ -398,8 +399,24 @@ def _checked_episode(k: int, parts: Sequence[Any]) -> Episode:
             raise ValueError(f"{name} of episodes[{k}] must have one row for each, got {column}")
     if len(seen) == 0 or (done is not None and len(seen) != len(done) + 1):
         found = f"{len(seen)}" if done is None else f"{len(seen)} and {len(done)}"
-        raise ValueError(f"trajectory {k} must have one more observation than actions, got {found}")
-    return episode._replace(observations=seen, actions=done, rewards=gained)
+        raise ValueError(
+            f"trajectory {k} must have one more observation than actions, got {found}: the last one is what was seen "
+            "after the last action; if that was not recorded, leave out the last action"
+        )
+    if gained is not None and gained.dtype.kind in "biu":
+        gained = gained.astype(np.float64)
+    terminated = _flag(f"terminated of episodes[{k}]", episode.terminated)
+    truncated = _flag(f"truncated of episodes[{k}]", episode.truncated)
+    return Episode(seen, done, gained, terminated, truncated, episode.initial_state)
+
+
+def _flag(name: str, value: Any) -> bool:
+    """Return one flag of an episode. Texts and NaN, as tables hold them, would count as true."""
+    array = np.asarray(value)
+    if array.ndim == 0 and array.dtype.kind in "biuf" and array in (0, 1):
+        return bool(array)
+    found = f"an array of shape {array.shape}" if array.ndim else f"{value!r:.80}"
+    raise ValueError(f"{name} must be True or False, one for the whole episode, got {found}")
 
 
 def _check_alike(name: str, pieces: Sequence[NDArray[Any] | None]) -> None:
@@ -407,6 +424,12 @@ def _check_alike(name: str, pieces: Sequence[NDArray[Any] | None]) -> None:
     first = pieces[0]
     for k, piece in enumerate(pieces):
         if (piece is None) != (first is None):
-            raise ValueError(f"trajectories 0 and {k} disagree on whether there are {name}")
+            raise ValueError(
+                f"trajectories 0 and {k} disagree on whether there are {name}: leave out those that have none, or give "
+                "None for all"
+            )
         if name != "rewards" and piece is not None and first is not None and piece.dtype != first.dtype:
-            raise ValueError(f"trajectory {k} has other dtypes than trajectory 0: {name} of {piece.dtype}")
+            raise ValueError(
+                f"trajectory {k} has other dtypes than trajectory 0: {name} of {piece.dtype}, not {first.dtype}; "
+                f"convert all to one, e.g. by np.asarray(..., dtype=np.{np.result_type(piece, first)})"
+            )

@@ -1,4 +1,4 @@
-"""Expected costs, of an expert from demonstrations and of a policy from rollouts, and how far off they can be.
+"""Expected costs, of an expert from demonstrations or of a policy from rollouts, and how far off they can be.
 
 Notation, for the discounted infinite criterion: m trajectories, γ the discount, c a cost feature in [−1, 1], zero after
 a trajectory has terminated. For trajectory j with T_j actions,
@@ -34,34 +34,28 @@ none ever is: it must be known of the environment.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from lfd_gym._jit import jit
 from lfd_gym.arguments import check_fields, checked
 from lfd_gym.confidence import lower_bound, upper_bound
 from lfd_gym.costs.costs import CostFunction, Costs, as_costs, check_end_is_free
 from lfd_gym.demonstrations.demonstrations import Demonstrations
-from lfd_gym.demonstrations.environments import cut_by_limits_alone, time_limit
-from lfd_gym.demonstrations.episodes import play_episodes
-from lfd_gym.demonstrations.rollouts import play, table_blocks, tabulated
 from lfd_gym.model.criterion import Criterion
-from lfd_gym.model.generative_model import GenerativeModel, TabularModel
-from lfd_gym.policies.policy import Policy
 from lfd_gym.validation import FloatArray, IntArray, check_delta, finite_array
 
 Truncation = Literal["paper", "rescale"]
 
 #: Share of δ spent on what was not seen, in the radius of a class.
 _TAIL_SHARE = 0.1
+#: Discounted averages of numbers in [−1, 1] may come out as large as this by rounding.
+_LARGEST_AVERAGE = 1 + 1e-9
 _BLOCK = 100_000
-#: The costs of rollouts are asked for in batches of so many pairs, or of so many bytes of observations.
-_PAIRS_AT_ONCE, _BYTES_AT_ONCE = 1024, 2**20
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -152,6 +146,7 @@ class CostEstimate:
         sign = -1 if lower else 1
         if self.exact:
             return self.values + sign * self.error
+        self._check_reach(np.abs(self.trajectory_values).max(initial=0.0), 1.0, "entries")
         side = np.clip(self.trajectory_values + sign * self.unseen_mass[:, None], -1.0, 1.0)
         share = delta / self.values.size if simultaneous else delta
         return 2 * (lower_bound if lower else upper_bound)((side + 1) / 2, share, copies=self.copies) - 1
@@ -184,15 +179,27 @@ class CostEstimate:
         """
         check_delta(delta)
         n_costs = self.values.size
+        if costs.n_costs not in (None, n_costs):
+            raise ValueError(f"costs must be the {n_costs} of the estimate, got {costs}")
         reach, norm = costs.weights.radius(n_costs), costs.row_norm
         norm = math.sqrt(n_costs) if norm is None else norm
         if self.exact:
             return reach * math.sqrt(n_costs) * self.error
+        self._check_reach(np.linalg.norm(self.trajectory_values, axis=1).max(initial=0.0), norm, "rows of norms")
         tail_share = _TAIL_SHARE * delta
         share = (delta - tail_share) / 2
         deviation = min(costs.deviation(self.copies * self.n_trajectories, share), reach * self._bernstein(norm, share))
         shift = float(np.linalg.norm(self.values - self.trajectory_values.mean(axis=0)))
         return deviation + reach * (norm * self._mean_unseen(tail_share) + shift)
+
+    @staticmethod
+    def _check_reach(largest: float, allowed: float, what: str) -> None:
+        """Refuse costs that are larger than they say: no bound would hold."""
+        if largest > allowed * _LARGEST_AVERAGE:
+            raise ValueError(
+                f"trajectory_values must have {what} of at most {allowed:g}, got {largest:g}: the costs are larger "
+                "than they say"
+            )
 
     def _bernstein(self, norm: float, delta: float) -> float:
         n = self.n_trajectories
@@ -283,151 +290,6 @@ def feature_expectations(
         values = sums.mean(axis=0)
     steps = demonstrations.n_transitions
     return CostEstimate(values, sums, unseen, criterion, truncation, demonstrations.horizon, steps)
-
-
-def sampled_costs(
-    policy: Policy,
-    model: GenerativeModel,
-    costs: Costs,
-    criterion: Criterion,
-    *,
-    n_rollouts: int,
-    horizon: int,
-    rng: np.random.Generator,
-    initial_states: NDArray[Any] | None = None,
-) -> CostEstimate:
-    """Estimate the expected costs of ``policy`` by rollouts in ``model``; only their sums are kept.
-
-    Rollouts begin in ``initial_states``, one in each, if they are given.
-    """
-    sums = _Sums(n_rollouts, costs, criterion)
-    table = tabulated(policy, model, n_rollouts * horizon) if initial_states is None else None
-    if table is not None and costs.table is not None:
-        assert isinstance(model, TabularModel)
-        sums.add_blocks(model, table_blocks(model, table, n_rollouts, horizon, rng))
-    else:
-        play(model, policy, n_rollouts, horizon, rng, sums, initial_states)
-    return sums.estimate(horizon)
-
-
-def played_costs(
-    policy: Policy,
-    env: Any,
-    costs: Costs,
-    criterion: Criterion,
-    *,
-    n_episodes: int,
-    horizon: int,
-    rng: np.random.Generator,
-) -> tuple[CostEstimate, Returns]:
-    """Estimate the expected costs of ``policy`` by episodes of ``env``, and what it gains in its own rewards."""
-    sums = _Sums(n_episodes, costs, criterion)
-    play_episodes(env, policy, n_episodes, horizon, rng, sums)
-    estimate = sums.estimate(min(horizon, time_limit(env) or horizon))
-    estimate = replace(estimate, cut_elsewhere=not cut_by_limits_alone(env))
-    return estimate, Returns(sums.rewards, sums.discounted, sums.lengths)
-
-
-@dataclass(frozen=True, eq=False)
-class Returns:
-    """What episodes gained in the environment's own rewards.
-
-    Attributes
-    ----------
-    totals
-        (m,) the sum of the rewards of each episode.
-    discounted
-        (m,) the same with the criterion's discount, up to its horizon, not normalised.
-    lengths
-        (m,) steps of each episode.
-    """
-
-    totals: FloatArray
-    discounted: FloatArray
-    lengths: IntArray
-
-
-class _Sums:
-    """Listens to rollouts, and keeps the weighted sums of the costs and rewards of each."""
-
-    def __init__(self, n_rollouts: int, costs: Costs, criterion: Criterion) -> None:
-        self.costs: FloatArray | None = None
-        self.rewards = np.zeros(n_rollouts)
-        self.discounted = np.zeros(n_rollouts)
-        self.lengths = np.zeros(n_rollouts, dtype=np.int64)
-        self.terminated = np.zeros(n_rollouts, dtype=bool)
-        self._source, self._criterion = costs, criterion
-        self._weight, self._t = criterion.scale, 0
-        self._waiting: list[tuple[IntArray, float, NDArray[Any], NDArray[Any]]] = []
-
-    def step(
-        self,
-        who: IntArray,
-        t: int,
-        observations: NDArray[Any],
-        actions: NDArray[Any],
-        rewards: NDArray[Any] | None = None,
-    ) -> None:
-        if t != self._t:  # the weights go on step by step, and start anew with a new round of episodes
-            self._weight = self._criterion.scale if t == 0 else self._weight * self._criterion.discount
-            self._t = t
-        counts = self._criterion.horizon is None or t < self._criterion.horizon
-        if rewards is not None:
-            self.rewards[who] += rewards
-            if counts:
-                self.discounted[who] += self._weight / self._criterion.scale * rewards
-        if counts:  # copied, for some environments write the next observations over these
-            self._waiting.append((who, self._weight, observations.copy(), actions.copy()))
-            full = len(self._waiting) * len(who) >= _PAIRS_AT_ONCE
-            if full or len(self._waiting) * observations.nbytes >= _BYTES_AT_ONCE:
-                self._add_waiting()
-
-    def _add_waiting(self) -> None:
-        """Ask for the costs of many steps at once: asking has a price of its own."""
-        if not self._waiting:
-            return
-        whose, weights, observations, actions = zip(*self._waiting, strict=True)
-        rows = self._source.rows(np.concatenate(observations), np.concatenate(actions))
-        if self.costs is None:
-            self.costs = np.zeros((self.lengths.size, rows.shape[1]))
-        first = 0
-        for who, weight in zip(whose, weights, strict=True):
-            self.costs[who] += weight * rows[first : first + len(who)]
-            first += len(who)
-        self._waiting.clear()
-
-    def end(
-        self, who: IntArray, length: int, observations: NDArray[Any], terminated: Any = False, truncated: Any = False
-    ) -> None:
-        self.lengths[who] = length
-        self.terminated[who] = terminated
-
-    def estimate(self, limit: int) -> CostEstimate:
-        """Return the estimate; ``limit`` is where rollouts are cut by design, unless one was cut elsewhere."""
-        self._add_waiting()
-        if self.costs is None:
-            raise ValueError("every rollout starts in the absorbing state: there is nothing to evaluate")
-        unseen = np.where(self.terminated, 0.0, self._criterion.unseen(self.lengths))
-        by_design = bool((self.lengths[~self.terminated] == limit).all())
-        n_steps, horizon = int(self.lengths.sum()), limit if by_design else None
-        return CostEstimate(self.costs.mean(axis=0), self.costs, unseen, self._criterion, "paper", horizon, n_steps)
-
-    def add_blocks(self, model: TabularModel, blocks: Iterable[tuple[IntArray, IntArray, IntArray]]) -> None:
-        """Take in whole rollouts of a finite model: flat observations, actions, and lengths."""
-        costs = np.ascontiguousarray(self._source.table)
-        self.costs = np.empty((self.lengths.size, costs.shape[1]))
-        first = 0
-        for observations, actions, lengths in blocks:
-            who = slice(first, first + lengths.size)
-            offsets = np.concatenate([[0], np.cumsum(lengths)])
-            before = np.arange(actions.size) + np.repeat(np.arange(lengths.size), lengths)
-            rows = observations[before] * model.n_actions + actions
-            if rows.size and rows.max() >= len(costs):  # the kernel does not look
-                raise ValueError(f"costs must have shape ({model.n_states * model.n_actions}, any), got {costs.shape}")
-            self.costs[who] = discounted_sums(costs, rows, offsets, self._criterion)
-            self.lengths[who] = lengths
-            self.terminated[who] = observations[offsets[1:] + np.arange(lengths.size)] == model.absorbing_state
-            first = who.stop
 
 
 def _as_costs(demonstrations: Demonstrations, costs: Costs | ArrayLike | CostFunction) -> Costs:

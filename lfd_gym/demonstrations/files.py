@@ -60,7 +60,10 @@ def load(path: str | Path, max_bytes: int | None = None) -> Demonstrations:
 
     ``max_bytes`` as for `lfd_gym.files.read_members`.
     """
-    members = read_members(path, "is not a demonstration file, or not all of one", max_bytes)
+    problem = "is not a demonstration file, or not all of one"
+    if Path(path).suffix != ".npz":
+        problem += " (tables of your own become demonstrations by lfd_gym.Demonstrations.from_episodes)"
+    members = read_members(path, problem, max_bytes)
     members.pop(_STRAY, None)
     header = _parse_header(path, members.pop("header", None))
     stated = header.pop("checksum", None)

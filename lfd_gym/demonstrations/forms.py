@@ -28,7 +28,8 @@ def as_demonstrations(
     source
         `Demonstrations`; a sequence of `imitation` trajectories; its `Transitions`, in their original order; an
         iterable of batches (mappings with ``obs``, ``acts``, ``next_obs`` and ``dones``) in order, e.g. a data loader
-        that does not shuffle; or the path of a dataset that `imitation` saved.
+        that does not shuffle; or a path: of a ``.npz`` file that `Demonstrations.save` wrote, or of a dataset that
+        `imitation` saved.
     observation_space, action_space
         Of the environment.
     horizon
@@ -39,6 +40,13 @@ def as_demonstrations(
     if isinstance(source, Demonstrations):
         return source
     if isinstance(source, str | Path):
+        if Path(source).suffix == ".npz":
+            return Demonstrations.load(source)
+        if not Path(source).is_dir():
+            raise ValueError(
+                f"demonstrations must be a .npz file of lfd_gym or the folder of a dataset of imitation, got {source}; "
+                "for lists and arrays of your own there is lfd_gym.Demonstrations.from_episodes"
+            )
         return Demonstrations.from_imitation(source, *spaces, horizon)
     if hasattr(source, "obs") and hasattr(source, "acts"):
         return _from_steps(source, *spaces, horizon)

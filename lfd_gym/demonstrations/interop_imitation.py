@@ -216,7 +216,8 @@ def _episode(
     missing = [name for name in ("obs", "acts", "infos", "terminal") if not hasattr(trajectory, name)]
     if missing:
         raise TypeError(
-            f"demonstrations must hold trajectories of imitation, got {trajectory!r:.80}, without {missing[0]}"
+            f"demonstrations must hold trajectories of imitation, got {trajectory!r:.80}, without {missing[0]}; for "
+            "lists and arrays of your own there is lfd_gym.Demonstrations.from_episodes"
         )
     last_info: Any = None
     if isinstance(trajectory.infos, np.ndarray | list | tuple):

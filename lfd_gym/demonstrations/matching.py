@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.envs.registration import EnvSpec, load_env_creator, parse_env_id
+from numpy.typing import NDArray
 
 from lfd_gym.demonstrations.demonstrations import Demonstrations
 from lfd_gym.demonstrations.environments import known_spec
@@ -106,17 +108,22 @@ def _said(kwargs: Mapping[str, Any], names: list[str]) -> str:
 def check_held_out(held_out: Demonstrations, shown: Demonstrations) -> None:
     """Refuse held-out demonstrations that are those that were shown: the same ones, some of them, or, of numbers, any.
 
+    They are the same in whatever type of numbers, with or without actions, and, of numbers, also if one is the
+    beginning of the other.
+
     Where every trajectory is the same, as a deterministic expert's in a world without chance, nothing can be told, nor
     does it matter. Of states that are counted, some may come again by chance. Had m trajectories that all differ been
     drawn from few, two would be alike, so a new one is among them with a probability of about 2/m at most.
     """
-    ours, theirs = ([_content(part, k) for k in range(len(part))] for part in (held_out, shown))
+    acted = held_out.actions is not None and shown.actions is not None
+    ours, theirs = ([_content(part, k, acted) for k in range(len(part))] for part in (held_out, shown))
     known = set(theirs)
-    if len(theirs) > 1 and len({*ours, *known}) == 1:
+    longest = max([*ours, *theirs], key=len)
+    if len(theirs) > 1 and all(longest.startswith(each) for each in {*ours, *known}):
         return
     space = shown.observation_space
     numbers = isinstance(space, gym.spaces.Box) and np.issubdtype(space.dtype, np.floating)
-    again = [k for k, each in enumerate(ours) if each in known]
+    again = _begun_alike(ours, theirs, held_out) if numbers else [k for k, each in enumerate(ours) if each in known]
     taken = len(again) == len(ours) and len(known) == len(theirs) and (2 / len(theirs)) ** len(ours) < _SELDOM
     if again and (numbers or ours == theirs or taken):
         raise ValueError(
@@ -125,12 +132,37 @@ def check_held_out(held_out: Demonstrations, shown: Demonstrations) -> None:
         )
 
 
-def _content(demonstrations: Demonstrations, k: int) -> bytes:
-    """Return trajectory ``k`` as bytes."""
+def _content(demonstrations: Demonstrations, k: int, acted: bool) -> bytes:
+    """Return trajectory ``k`` as bytes, step by step: so one begins like another if its bytes do."""
     first, last = demonstrations.offsets[k : k + 2]
-    seen = demonstrations.observations[first + k : last + k + 1]
-    done = None if demonstrations.actions is None else demonstrations.actions[first:last]
-    return seen.tobytes() + (b"" if done is None else done.tobytes())
+    with np.errstate(over="ignore"):  # the same number of another type
+        seen = _of_one_type(demonstrations.observations[first + k : last + k + 1])
+        if not acted:
+            return seen.tobytes()
+        done = _of_one_type(demonstrations.actions_for("comparing them")[first:last])
+    before = np.concatenate([np.zeros_like(done, shape=(1, *done.shape[1:])), done])
+    return np.hstack([before, seen]).tobytes()  # what was done, and seen then
+
+
+def _of_one_type(batch: NDArray[Any]) -> NDArray[Any]:
+    """Return (n, d) numbers: what was once rounded to half of the digits is rounded everywhere."""
+    rounded = batch.astype(np.float32) if np.issubdtype(batch.dtype, np.floating) else batch
+    return rounded.astype(np.float64).reshape(len(batch), math.prod(batch.shape[1:]))
+
+
+def _begun_alike(ours: list[bytes], theirs: list[bytes], held_out: Demonstrations) -> list[int]:
+    """Return which of ours, of at least one step, begin like one of theirs, or one of theirs like them."""
+    step = len(ours[0]) // (int(held_out.lengths[0]) + 1)
+    by_first: dict[bytes, list[bytes]] = {}
+    for each in theirs:
+        if len(each) > step:
+            by_first.setdefault(each[: 2 * step], []).append(each)
+    return [
+        k
+        for k, each in enumerate(ours)
+        if len(each) > step
+        and any(each.startswith(other) or other.startswith(each) for other in by_first.get(each[: 2 * step], ()))
+    ]
 
 
 def check_spaces(

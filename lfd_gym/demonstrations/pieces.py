@@ -22,7 +22,8 @@ from numpy.typing import NDArray
 from lfd_gym._splitmix import draw_seeds
 from lfd_gym.costs.costs import Costs
 from lfd_gym.demonstrations.environments import is_environment
-from lfd_gym.demonstrations.estimation import CostEstimate, Returns, played_costs, sampled_costs
+from lfd_gym.demonstrations.estimation import CostEstimate
+from lfd_gym.demonstrations.rollout_costs import Returns, played_costs, sampled_costs
 from lfd_gym.engines import Engine, Outcome
 from lfd_gym.model.criterion import Criterion
 from lfd_gym.policies.conversion import as_policy

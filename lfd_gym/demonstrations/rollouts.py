@@ -84,7 +84,10 @@ def check_actions(actions: NDArray[Any], n: int, action_space: gym.Space[Any]) -
     """Return what a policy gave for ``n`` observations, or refuse one that acts in another space."""
     wanted = (n, *(action_space.shape or ()))
     if actions.shape != wanted:
-        raise ValueError(f"policy must return actions of shape {wanted}, got {actions.shape}")
+        raise ValueError(
+            f"policy must return actions of shape {wanted}, got {actions.shape}: one for each of the {n} observations "
+            "that it is given at once"
+        )
     return actions
 
 

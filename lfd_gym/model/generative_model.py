@@ -7,6 +7,7 @@ the last state of a finite model made from an environment, and a row of NaN in a
 
 from __future__ import annotations
 
+import copy
 import operator
 from typing import Any, Protocol, runtime_checkable
 
@@ -306,13 +307,62 @@ def _check_range(name: str, array: IntArray, size: int) -> IntArray:
     return array
 
 
+#: What `GenerativeModel` asks for.
+MODEL_METHODS = ("sample_initial", "sample_next", "observe", "is_absorbing")
+MODEL_SPACES = ("state_space", "action_space", "observation_space")
+#: How many states a model is tried out with: a batch, and seldom the size of a state.
+_TRIED = 7
+
+
 def check_model(name: str, value: Any) -> None:
     """Refuse what is no generative model; those of MDPs and environments have to be asked for."""
-    if not isinstance(value, GenerativeModel):
+    if isinstance(value, type) or not isinstance(value, GenerativeModel):
         raise TypeError(
             f"{name} must be a GenerativeModel, such as lfd_gym.as_generative_model gives for an environment or a "
-            f"FiniteMDP, got {value!r:.80}"
+            f"FiniteMDP, got {what_is_lacking(value)}"
         )
+
+
+def what_is_lacking(value: Any) -> str:
+    """Say what was given in place of a world: a class instead of an object, or what a model lacks."""
+    if isinstance(value, type):
+        return f"the class {value.__name__}: make an object of it, {value.__name__}(...)"
+    missing = [name for name in (*MODEL_METHODS, *MODEL_SPACES) if not hasattr(value, name)]
+    lacking = f", which lacks {', '.join(missing)}" if len(missing) < len(MODEL_METHODS + MODEL_SPACES) else ""
+    return f"{value!r:.80}{lacking}"
+
+
+def check_batches(name: str, model: GenerativeModel) -> None:
+    """Refuse a model of somebody else's that does not take several states at once, as one written for single ones."""
+    if type(model).__module__.startswith("lfd_gym."):
+        return
+    rng = np.random.default_rng(0)
+    space = copy.deepcopy(model.action_space)
+    space.seed(0)
+    actions = np.stack([np.asarray(space.sample()) for _ in range(_TRIED)])
+    states = _batch(name, model, "sample_initial", model.state_space, _TRIED, rng)
+    _batch(name, model, "sample_next", model.state_space, states, actions, rng)
+    _batch(name, model, "observe", model.observation_space, states)
+    ended = _batch(name, model, "is_absorbing", gym.spaces.MultiBinary(()), states)
+    if ended.dtype != np.bool_:
+        raise TypeError(f"{name}.is_absorbing must return True or False for each state, got {ended.dtype}")
+
+
+def _batch(name: str, model: GenerativeModel, method: str, space: gym.Space[Any], *arguments: Any) -> NDArray[Any]:
+    """Ask a model about a few states at once, and return what it says of each."""
+    advice = (
+        "the methods of a GenerativeModel take and return batches, with the states as rows; "
+        "lfd_gym.testing.check_generative_model looks at the rest"
+    )
+    try:
+        found = np.asarray(getattr(model, method)(*arguments))
+    except Exception as error:
+        what = f"{type(error).__name__}: {error}"
+        raise TypeError(f"{name}.{method} failed for {_TRIED} states at once ({what}): {advice}") from error
+    wanted = (_TRIED, *(space.shape or ()))
+    if found.shape != wanted:
+        raise TypeError(f"{name}.{method} must return shape {wanted} for {_TRIED} states, got {found.shape}: {advice}")
+    return found
 
 
 def batch_size(name: str, value: Any) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from lfd_gym.arguments import checked
 from lfd_gym.assessment.statements import Certificate
+from lfd_gym.assessment.tables import probability
 from lfd_gym.plots.axes import axes_or_new
 
 if TYPE_CHECKING:
@@ -59,6 +60,6 @@ def draw_certificate(certificate: Certificate, axes: Axes | None = None) -> Axes
     axes.set_xscale("log")
     axes.set_xlabel(f"number of {grows}")
     axes.set_ylabel(f"cost distance to the {said.about}")
-    axes.set_title(f"probability {1 - certificate.delta:g}")
+    axes.set_title(f"probability {probability(certificate.delta)}")
     axes.legend(fontsize="small")
     return axes

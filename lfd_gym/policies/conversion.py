@@ -29,6 +29,9 @@ from lfd_gym.policies.predictors import Predictor, PredictorPolicy
 from lfd_gym.policies.tables import GreedyPolicy, TablePolicy
 from lfd_gym.validation import FloatArray, IntArray, policy_array
 
+#: How alike the probabilities of one and the same policy are that is asked twice.
+_ALIKE = 1e-6
+
 
 @runtime_checkable
 class Stated(Protocol):
@@ -63,9 +66,10 @@ def _wrapped(policy: Any) -> Policy:
         return network_policy(policy) or PredictorPolicy(policy)
     if callable(policy) and not isinstance(policy, type):
         return FunctionPolicy(policy)
+    found = f"the class {policy.__name__}" if isinstance(policy, type) else type(policy).__name__
     raise TypeError(
         "policy must be an (S, A) array, have `probabilities` or `predict`, or be a function of observations; "
-        f"got {type(policy).__name__}"
+        f"got {found}"
     )
 
 
@@ -77,7 +81,13 @@ class FunctionPolicy(Policy):
 
     def sample(self, observations: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
         """Call the function; it draws, if it does, with a generator of its own."""
-        return np.asarray(self.function(observations))
+        actions = self.function(observations)
+        if isinstance(actions, tuple) and len(actions) == 2 and actions[1] is None:
+            raise ValueError(
+                "policy must return actions alone, got a pair, as `predict` of Stable-Baselines3 returns: "
+                "pass the model itself, or return the first of the pair"
+            )
+        return np.asarray(actions)
 
     def greedy(self, observations: NDArray[Any]) -> NDArray[Any]:
         """Refuse: a function decides for itself."""
@@ -106,7 +116,7 @@ class _StatedPolicy(FinitePolicy):
 def policy_table(
     policy: PolicyLike, dynamics: FiniteDynamics | FiniteMDP, *, deterministic: bool = False
 ) -> FloatArray:
-    """Return ``policy`` as an (S, A) array, by asking it once for every state.
+    """Return ``policy`` as an (S, A) array, by asking it for every state; others than ours twice, as they may remember.
 
     A policy for the environment knows nothing of the absorbing state that `FiniteDynamics.from_env` appends; no action
     matters there, and its row is uniform.
@@ -133,13 +143,24 @@ def policy_table(
             "deterministic actions, or judge it by rollouts"
         )
     states = _state_observations(found, visible)
-    if found.has_probabilities:
-        rows = policy_array("probabilities of the policy", found.probabilities(states), visible, n_actions)
-    else:
-        rows = one_hot(_action_indices(found.greedy(states), n_actions), n_actions)
+    rows = _rows(found, states, n_actions)
+    again = _rows(found, states, n_actions) if isinstance(base, _StatedPolicy | PredictorPolicy) else rows
+    if not np.allclose(rows, again, rtol=0, atol=_ALIKE):
+        state = int(np.abs(rows - again).sum(axis=1).argmax())
+        raise ValueError(
+            f"policy {found} was asked twice and does not do the same in state {state}: one that remembers, or draws "
+            "where it should not, has no table. Judge it by rollouts, in a TabularModel of the environment"
+        )
     full = np.full((n_states, n_actions), 1 / n_actions)
     full[:visible] = rows
     return full
+
+
+def _rows(policy: Policy, states: NDArray[Any], n_actions: int) -> FloatArray:
+    """Ask for the distributions over actions in every state, or for the best actions."""
+    if policy.has_probabilities:
+        return policy_array("probabilities of the policy", policy.probabilities(states), len(states), n_actions)
+    return one_hot(_action_indices(policy.greedy(states), n_actions), n_actions)
 
 
 def _state_observations(policy: Policy, n_states: int) -> NDArray[Any]:

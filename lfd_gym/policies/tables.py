@@ -41,7 +41,8 @@ class TablePolicy(FinitePolicy):
     def __init__(self, table: Any, observation_space: gym.Space[Any] | None = None) -> None:
         array = np.asarray(table, dtype=np.float64)
         if array.ndim != 2 or 0 in array.shape:
-            raise ValueError(f"policy must be an (S, A) array, got shape {array.shape}")
+            advice = "; of one action for each state, np.eye(n_actions)[actions] makes one" if array.ndim == 1 else ""
+            raise ValueError(f"policy must be an (S, A) array, got shape {array.shape}{advice}")
         self.table = policy_array("policy", array, *array.shape)
         self.observation_space = gym.spaces.Discrete(len(array)) if observation_space is None else observation_space
         self.action_space = gym.spaces.Discrete(array.shape[1])

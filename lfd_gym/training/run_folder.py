@@ -32,6 +32,7 @@ _KINDS: dict[str, Any] = {
     "env_kwargs": (list, dict),
     "demonstrations": str,
     "discount": (int, float),
+    "horizon": int,
     "cost_features": str,
     "allow_mismatch": bool,
 }

@@ -294,7 +294,7 @@ def test_it_prints_as_a_short_table():
     point = random_point(problem, rng)
     certificate = certify_saddle_point(problem, point, expert=estimate_of(problem, 0.01), delta=0.05)
     lines = str(certificate).splitlines()
-    assert lines[0] == f"Certificate (probability 0.95; known model; discount {problem.discount:g})"
+    assert lines[0] == f"Certificate (probability 95 %; known model; discount {problem.discount:g})"
     assert [line.split("  ")[1] for line in lines[2:]] == [
         "cost distance to the expert",
         "as a sum of rewards",
@@ -328,3 +328,15 @@ def test_exact_certificates_need_the_model():
     )
     with pytest.raises(ValueError, match="this needs the model"):
         certify_saddle_point(problem, ([0.5, 0.5], [0.0], [1.0]), expert=None, delta=0.1)
+
+
+def test_no_bound_of_a_point_is_beyond_what_is_possible():
+    problem, rng = small_problem(8)
+    model = TabularModel.of(problem.mdp)
+    demos = lfd.collect(model, random_policy(problem.mdp, rng), 1, 1, rng)
+    estimate = lfd.feature_expectations(demos, problem.costs, problem.discount)
+    own = replace(problem, expert_features=estimate.values)
+    draws = {"model": model, "rng": rng, "n_rollouts": 1, "n_samples": 20, "n_per_column": 2}
+    for how in ({}, draws):
+        certificate = certify_saddle_point(own, random_point(own, rng), expert=estimate, delta=0.05, **how)
+        assert certificate.cost_distance_bound <= own.costs.largest_distance

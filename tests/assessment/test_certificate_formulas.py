@@ -18,6 +18,7 @@ from lfd_gym import (
     certify_saddle_point,
     feature_expectations,
 )
+from lfd_gym._splitmix import own_stream
 from lfd_gym.features import FiniteValueFeatures, TabularOccupancyFeatures
 from lfd_gym.solvers.saddle.residual_sampling import sample_residual
 
@@ -145,7 +146,8 @@ def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
     )
     # The rollouts are the first draws; the tail they leave out is at most 1e-3.
     horizon = math.ceil(math.log(1e-3) / math.log(GAMMA))
-    rollouts = lfd.collect(model, problem.policy(point[0]), 300, horizon, np.random.default_rng(5))
+    own = own_stream(np.random.default_rng(5), "certify_saddle_point")
+    rollouts = lfd.collect(model, problem.policy(point[0]), 300, horizon, own)
     ours = feature_expectations(rollouts, problem.costs.table, GAMMA)
     difference = ours.values - problem.expert_features
     bounds = [furthest_distance(difference, ours.radius(0.02) + radii, cost_class) for radii in (0, RADII)]
@@ -156,7 +158,7 @@ def test_the_bounds_of_a_certificate_from_samples_are_the_formulas(cost_class):
     twice = 2 * largest_over_class(RADII, cost_class)
     np.testing.assert_allclose(estimated.residual_bound, known.residual_bound + twice, rtol=1e-12)
     # The residual has a third of δ too: its draws follow those of the rollouts.
-    rng = np.random.default_rng(5)
+    rng = own_stream(np.random.default_rng(5), "certify_saddle_point")
     lfd.collect(model, problem.policy(point[0]), 300, horizon, rng)
     residual = sample_residual(problem, model, point, n_samples=100, n_per_column=10, delta=0.02, rng=rng)
     np.testing.assert_allclose(known.residual_bound, residual.bound, rtol=1e-12)
@@ -220,7 +222,8 @@ def test_the_bounds_of_a_policys_certificate_are_the_formulas(cost_class):
     sampled = certify(policy, task, delta=0.1, rng=np.random.default_rng(9), n_rollouts=250)
     horizon = math.ceil(math.log(1e-3) / math.log(GAMMA))
     expert = feature_expectations(demos, costs, GAMMA)
-    ours = feature_expectations(lfd.collect(model, policy, 250, horizon, np.random.default_rng(9)), costs, GAMMA)
+    own = own_stream(np.random.default_rng(9), "certify")
+    ours = feature_expectations(lfd.collect(model, policy, 250, horizon, own), costs, GAMMA)
     difference = ours.values - expert.values
     assert (expert.radius(0.1) > 0.03).all()
     if cost_class == "simplex":

@@ -6,6 +6,7 @@ import pytest
 from worlds import distance, random_world, too_many
 
 import lfd_gym as lfd
+from lfd_gym._splitmix import own_stream
 
 DELTA = 0.1
 REPEATS = pytest.mark.parametrize("repeats", [60, pytest.param(1000, marks=pytest.mark.slow)])
@@ -49,7 +50,7 @@ def test_each_look_has_its_share_of_delta():
         found = lfd.collect_until(
             task, lean, bound=0.0, delta=DELTA, rng=np.random.default_rng(1), at_first=5, at_most=most
         )
-        again = np.random.default_rng(1)
+        again = own_stream(np.random.default_rng(1), "collect_until")
         for count in [5 * 2**k for k in range(looks)]:
             alone = lfd.certify(lean, task, delta=share, rng=again, n_rollouts=count)
         assert not found.reached

@@ -10,7 +10,7 @@ from worlds import distance, random_world, rare_world, too_many
 import lfd_gym as lfd
 from lfd_gym.assessment.certificate import _paired
 from lfd_gym.assessment.comparison import Comparison
-from lfd_gym.demonstrations.estimation import sampled_costs
+from lfd_gym.demonstrations.rollout_costs import sampled_costs
 from lfd_gym.policies.conversion import as_policy
 
 DELTA = 0.1
@@ -355,3 +355,52 @@ def test_pairs_alone_cover(cost_class, repeats):
     assert not too_many(missed["pairs"], repeats, DELTA), missed
     if cost_class == "simplex":
         assert too_many(missed["found"], repeats, DELTA)  # the test can fail
+
+
+def test_held_out_demonstrations_are_known_again():
+    """In another type of numbers, without actions, or a part of them: of numbers no beginning comes twice by chance."""
+    env, rng = gym.make("Pendulum-v1"), np.random.default_rng(0)
+
+    def turn(seen):
+        return np.sign(seen[:, 2:])
+
+    demos, others = (lfd.collect(env, turn, 8, 30, rng) for _ in range(2))
+    task = lfd.Task(env, demos, discount=0.9)
+    double = gym.spaces.Box(-np.inf, np.inf, (3,), np.float64)
+    assert demos.observations.dtype == np.float32
+
+    def part(first, last):
+        cut = (
+            each._replace(
+                observations=each.observations[first : last + 1], actions=each.actions[first:last], rewards=None
+            )
+            for each in demos
+        )
+        return lfd.Demonstrations.from_episodes(cut, demos.observation_space, demos.action_space)
+
+    same = (
+        replace(demos, observations=demos.observations.astype(np.float64), observation_space=double),
+        replace(demos, actions=demos.actions.astype(np.float64)),
+        part(0, 30).without_actions(),
+        part(0, 12),
+        lfd.Demonstrations.concatenate([part(0, 1).select([5]), part(0, 0)]),
+    )
+    for held_out in same:
+        with pytest.raises(ValueError, match="held_out must be other demonstrations than those of the task"):
+            task.held_out(held_out)
+    with pytest.raises(ValueError, match="held_out must be other demonstrations than those of the task"):
+        lfd.Task(env, part(0, 12), discount=0.9).held_out(demos)  # the other way round
+    for held_out in (others, others.without_actions(), part(0, 0)):
+        task.held_out(held_out)
+    # Where everything is always the same, lengths may differ.
+    still = lfd.Demonstrations.from_episodes(
+        [(np.zeros((n + 1, 3), np.float32), np.zeros((n, 1), np.float32), None, False, True) for n in (5, 5)],
+        demos.observation_space,
+        demos.action_space,
+    )
+    longer = lfd.Demonstrations.from_episodes(
+        [(np.zeros((8, 3), np.float32), np.zeros((7, 1), np.float32), None, False, True)],
+        demos.observation_space,
+        demos.action_space,
+    )
+    assert lfd.Task(env, still, discount=0.9, costs=lambda seen, done: seen[:, :2]).held_out(longer) is longer

@@ -13,6 +13,7 @@ from strategies import mdps_with_costs, random_policy
 from worlds import random_world, rare_world, too_many
 
 from lfd_gym import CostEstimate, Criterion, FiniteMDP, FunctionCosts, TableCosts, TabularModel, Task, collect, evaluate
+from lfd_gym._splitmix import own_stream
 from lfd_gym.confidence import lower_bound, upper_bound
 from lfd_gym.costs.sets import ConvexSet
 from lfd_gym.policies.conversion import as_policy, policy_table
@@ -351,7 +352,8 @@ def test_doubt_is_shared_by_what_is_estimated_and_by_nothing_else():
     task = Task(env, discount=0.5, costs=costs)
     sampled = evaluate(lambda seen: (seen[:, 2] > 0).astype(int), task, n_rollouts=30, rng=np.random.default_rng(0))
     assert sampled.random_return is not None
-    estimate, _ = task.assess(lambda seen: (seen[:, 2] > 0).astype(int), n_rollouts=30, rng=np.random.default_rng(0))
+    own = own_stream(np.random.default_rng(0), "evaluate")
+    estimate, _ = task.assess(lambda seen: (seen[:, 2] > 0).astype(int), n_rollouts=30, rng=own)
     np.testing.assert_allclose(sampled.sampling.expected_costs, estimate.intervals(1 - 0.05 / 2), atol=1e-12)
 
 
@@ -441,3 +443,30 @@ def test_bad_input_is_named(two_rooms, change, message):
     arguments = {"policy": np.full((2, 2), 0.5), "task": mdp, "costs": costs} | change
     with pytest.raises(ValueError, match=message):
         evaluate(**arguments)
+
+
+def test_intervals_are_printed_rounded_outwards():
+    mdp, table, rng = random_world(0)
+    task = Task(TabularModel.of(mdp), discount=0.9, costs=table, true_cost=table[:, 0], expert=np.eye(3)[[0] * 5])
+    evaluation = evaluate(np.full((5, 3), 1 / 3), task, rng=rng, n_rollouts=50, confidence=0.999)
+    low, high = evaluation.sampling.true_gap
+    row = dict(evaluation._rows())["true gap"]
+    printed = [float(end) for end in row[row.index("[") + 1 : -1].split(",")]
+    assert low - 1e-4 < printed[0] <= low < high <= printed[1] < high + 1e-4
+    assert "99.9 %" in str(evaluation)
+
+
+def test_costs_chosen_from_demonstrations_compare_with_these():
+    env, rng = gym.make("CartPole-v1"), np.random.default_rng(0)
+
+    def lean(seen):
+        return (seen[:, 2] > 0).astype(int)
+
+    demos = collect(env, lean, 3, 50, rng)
+    chosen = evaluate(lean, Task(env, demos, discount=0.9), rng=rng, n_rollouts=10)
+    assert chosen.to_dict()["about"] == "demonstrations"
+    assert "these 3 demonstrations, after looking at which costs were chosen" in str(chosen)
+    task = Task(env, demos, discount=0.9, costs=lambda seen, done: np.clip(seen, -1, 1))
+    before = evaluate(lean, task, rng=rng, n_rollouts=10)
+    assert before.about == "expert"
+    assert "estimated from 3 demonstrations" in str(before)

@@ -135,6 +135,11 @@ def test_what_a_certificate_from_data_alone_says():
     uniform = np.full((5, 3), 1 / 3)
     empty = lfd.certify(uniform, task, held_out=fresh)
     assert empty.empty
+    once_other = np.eye(3)[[0, 0, 0, 0, 1]]  # how soon it does something else is a matter of chance
+    apart = weight_after_disagreement(TablePolicy(once_other), fresh, task.criterion)
+    spread = lfd.certify(once_other, task, held_out=fresh)._standard_error
+    assert spread == pytest.approx(2 * apart.std() / np.sqrt(300))
+    assert spread > 0.01
     # Without an environment nobody knows how random play does: what is compared with is what the data say of it.
     said = 2 * weight_after_disagreement(TablePolicy(uniform), fresh, task.criterion).mean()
     assert empty.random_distance == pytest.approx(said)
@@ -161,3 +166,27 @@ def test_what_is_refused():
     task = lfd.Task(None, shown, discount=0.9)
     with pytest.raises(ValueError, match="needs Discrete actions, got Box"):
         lfd.certify(still, task, held_out=fresh, expert="deterministic", rng=rng)
+
+
+def test_the_largest_distance_is_that_of_all_costs():
+    """A function that has not been asked yet does not say how many costs there are, nor how large they are."""
+    mdp, table, rng = random_world(3)
+    expert = np.eye(3)[rng.integers(3, size=5)]
+    demos = lfd.collect(lfd.TabularModel.of(mdp), expert, 40, 30, rng)
+    held_out, uniform = demos.select(range(20, 40)), np.full((5, 3), 1 / 3)
+
+    def certified(function):
+        costs = lfd.FunctionCosts(function, weights="ball")
+        task = lfd.Task(None, demos.select(range(20)), discount=0.9, costs=costs)
+        return lfd.certify(uniform, task, held_out=held_out)
+
+    found = certified(lambda seen, done: np.ones((len(seen), 25)))
+    assert found.largest_distance == 10
+    assert found.cost_distance > 5
+    with pytest.raises(ValueError, match=r"must lie in \[-1, 1\]"):
+        certified(lambda seen, done: np.full((len(seen), 1), 3.0))
+    unasked = lfd.FunctionCosts(lambda seen, done: np.ones((len(seen), 25)), weights="ball")
+    with pytest.raises(ValueError, match=r"n_costs of .* must be known"):
+        _ = unasked.largest_distance
+    with pytest.raises(ValueError, match="costs must be the 3 of the estimate"):
+        lfd.feature_expectations(demos, table, 0.9).class_radius(lfd.TableCosts(np.hstack([table] * 2), 3), 0.1)

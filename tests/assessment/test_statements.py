@@ -1,6 +1,7 @@
 """What a certificate says in words and numbers, and what it foretells of more data."""
 
 import json
+from dataclasses import replace
 
 import gymnasium as gym
 import numpy as np
@@ -9,6 +10,7 @@ from worlds import distance, gridworld, random_world, too_many
 
 import lfd_gym as lfd
 from lfd_gym.assessment.comparison import Comparison
+from lfd_gym.assessment.tables import at_least, at_most, probability
 
 RUNS = pytest.mark.parametrize("runs", [10, pytest.param(200, marks=pytest.mark.slow)])
 
@@ -37,7 +39,8 @@ def test_the_first_line_answers_the_question(cartpole):
     assert random == pytest.approx((uniform - task.expert_features().values).max())
     first = str(certificate).splitlines()[0]
     assert first == (
-        f"At most {bound:.3f} worse than the expert in any cost of the class (95 %); random play is {random:.3f} worse."
+        f"At most {at_most(bound, 3)} worse than the expert in any cost of the class (95 %); "
+        f"random play is {random:.3f} worse."
     )
     assert not certificate.empty
     # Costs that were chosen from the demonstrations say nothing of the expert behind them.
@@ -45,7 +48,7 @@ def test_the_first_line_answers_the_question(cartpole):
     assert refused.to_expert is None
     assert refused.about == "demonstrations"
     text = str(refused)
-    assert text.startswith(f"At most {refused.to_demonstrations.bound:.3f} worse than these demonstrations")
+    assert text.startswith(f"At most {at_most(refused.to_demonstrations.bound, 3)} worse than these demonstrations")
     assert "(90 %)" in text
     assert "Nothing is said about the expert: the costs were chosen after looking at the demonstrations" in text
     assert "A cost of norm B is bounded by B times as much." in text
@@ -80,7 +83,7 @@ def test_a_negative_bound_says_better():
     with pytest.raises(ValueError, match="bound must be finite, got nan"):
         certificate.needed(np.nan)
     assert str(certificate).startswith(
-        f"At least {-bound:.3f} better than the expert in every cost of the class (95 %)"
+        f"At least {at_least(-bound, 3)} better than the expert in every cost of the class (95 %)"
     )
 
 
@@ -93,8 +96,8 @@ def test_the_table_adds_up_and_speaks_of_rewards(cartpole):
     rows = {name.strip(): values for name, *values in certificate._rows()}
     unit = 1 / lfd.Criterion(0.9, 20).scale
     for k, statement in enumerate((certificate.to_demonstrations, certificate.to_expert)):
-        assert rows["at most"][k] == f"{statement.bound:.4f}"
-        assert rows["as a sum of rewards, per unit"][k] == f"{unit * statement.bound:.4f}"
+        assert rows["at most"][k] == at_most(statement.bound, 4)
+        assert rows["as a sum of rewards, per unit"][k] == at_most(unit * statement.bound, 4)
     data = json.loads(json.dumps(certificate.to_dict()))
     assert data["to_expert"]["bound"] == certificate.to_expert.bound
     assert data["conclusion"] == str(certificate).splitlines()[0]
@@ -123,6 +126,48 @@ def test_random_play_is_left_out_where_there_is_none():
     assert not certificate._empty(certificate.strongest) or certificate.cost_distance_bound >= 2
 
 
+def test_what_is_printed_is_rounded_to_the_safe_side():
+    """A bound that is exact stays true in words: the truth is 0.00041, which is not at most 0.000."""
+    mdp, costs = gridworld(4, 0)
+    best = mdp.optimal_policy(costs[:, 0])
+    demos = lfd.collect(lfd.TabularModel.of(mdp), best, 2000, 100, np.random.default_rng(0))
+    noisy = lfd.noisy_policy(best, 0.001)
+    truth = distance(mdp, costs, noisy, best)
+    assert 0.0004 < truth < 0.00042
+    certificate = lfd.certify(noisy, lfd.Task(mdp, demos, costs=costs), expert="deterministic")
+    assert certificate.cost_distance_bound == pytest.approx(truth, abs=1e-8)
+    assert certificate.conclusion.startswith("At most 0.001 worse than the expert")
+    rows = {name.strip(): values for name, *values in certificate._rows()}
+    assert rows["at most"][1] == "0.0005"
+    assert float(rows["as a sum of rewards, per unit"][1]) >= 10 * truth
+
+    def better(bound):
+        return str(replace(certificate, to_expert=replace(certificate.to_expert, bound=bound)))
+
+    assert better(-0.0199).startswith("At least 0.019 better")
+    assert better(-1e-5).startswith("At least 0.000 better")
+    for bound in np.random.default_rng(0).uniform(-2, 2, 200):
+        assert bound - 1e-6 <= float(at_most(bound, 3)) < bound + 0.001
+        assert bound - 0.001 < float(at_least(bound, 3)) <= bound + 1e-6
+    assert (at_most(0.035, 3), at_least(0.035, 3), at_most(np.inf, 3), at_least(-1e300, 1)[:2]) == (
+        "0.035",
+        "0.035",
+        "inf",
+        "-1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("delta", "said"), [(0.05, "95 %"), (0.0123456, "98.76 %"), (1e-4, "99.99 %"), (1e-6, "all but 1e-06")]
+)
+def test_no_probability_is_rounded_up(delta, said):
+    assert probability(delta) == said
+    mdp, costs = gridworld(4, 0)
+    demos = lfd.collect(lfd.TabularModel.of(mdp), np.full((16, 4), 0.25), 3, 20, np.random.default_rng(0))
+    task = lfd.Task(mdp, demos, costs=costs)
+    assert f"({said})" in lfd.certify(np.full((16, 4), 0.25), task, delta=delta).conclusion
+
+
 # -- how much more ----------------------------------------------------------------------------------------------------
 
 
@@ -130,7 +175,7 @@ def test_needed_is_the_smallest_number_whose_forecast_suffices(cartpole):
     certificate, task = grid_certificate()
     best = task.model.optimal_policy(task.cost_table[:, 0])
     certified = Comparison(task.costs, task.expected_costs(best), task.expert_features(), True)
-    for wanted in (0.12, 0.08):
+    for wanted in (round(certificate.cost_distance_bound - 0.01, 3), 0.12, 0.08):
         needed = certificate.needed(wanted)
         assert needed.rollouts is None
         assert needed.reason == ""
@@ -243,3 +288,48 @@ def test_the_bound_is_met_about_where_it_was_said(which, way, runs):
     near = np.mean((np.array(ratios) >= 0.5) & (np.array(ratios) <= 2))
     assert near >= 0.9, np.quantile(ratios, [0, 0.05, 0.5, 0.95, 1], method="nearest")
     assert 0.8 <= np.median(ratios) <= 1.25
+
+
+# -- of whom it is said -----------------------------------------------------------------------------------------------
+
+
+def test_random_play_is_compared_with_whom_the_sentence_is_about(cartpole):
+    """With held-out demonstrations there are two: what was shown here leans the other way."""
+    rng = np.random.default_rng(7)
+
+    def away(seen):
+        return 1 - lean(seen)
+
+    held_out = lfd.collect(cartpole.env, away, 2, 100, rng)
+    certificate = lfd.certify(lean, cartpole, rng=np.random.default_rng(0), n_rollouts=1000, held_out=held_out)
+    first = str(certificate).splitlines()[0]
+    assert "than these demonstrations" in first
+    only = lfd.certify(lean, cartpole, rng=np.random.default_rng(0), n_rollouts=1000)
+    assert only.random_distance != pytest.approx(certificate.random_distance, rel=0.2)
+    said = float(first.split("random play is ")[1].split()[0])
+    assert said == pytest.approx(only.random_distance, abs=0.05)
+
+
+def test_random_play_may_be_better():
+    mdp, costs = gridworld(4, 0)
+    uniform, model = np.full((16, 4), 0.25), lfd.TabularModel.of(mdp)
+    worst = mdp.optimal_policy(-costs[:, 0])
+    demos = lfd.collect(model, worst, 200, 60, np.random.default_rng(0))
+    certificate = lfd.certify(uniform, lfd.Task(mdp, demos, costs=costs[:, :1]))
+    assert certificate.random_distance < 0
+    assert f"random play is {-certificate.random_distance:.3f} better" in certificate.conclusion
+
+
+def test_what_was_cut_off_of_these_demonstrations_is_said():
+    """Where all costs are negative a short demonstration looks worse than the policy that it is of."""
+    mdp, costs, rng = random_world(0)
+    uniform = np.full((5, 3), 1 / 3)
+    demos = lfd.collect(lfd.TabularModel.of(mdp), uniform, 50, 3, rng)
+    task = lfd.Task(mdp, demos, costs=-np.abs(costs))
+    certificate = lfd.certify(uniform, task)
+    assert certificate.to_demonstrations.bound < 0
+    assert "72.9 % of these demonstrations was cut off and counts as nothing." in str(certificate)
+    assert certificate.to_dict()["unseen_mass"] == pytest.approx(0.9**3)
+    assert "cut off" not in str(lfd.certify(uniform, task, truncation="rescale"))
+    longer = lfd.collect(lfd.TabularModel.of(mdp), uniform, 50, 60, rng)
+    assert "cut off" not in str(lfd.certify(uniform, lfd.Task(mdp, longer, costs=costs)))

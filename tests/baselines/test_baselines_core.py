@@ -220,3 +220,19 @@ def test_without_a_learner_the_best_is_taken_and_named(task):
     assert result.learner == "plug_in"
     assert "finitely many states" in result.reason
     assert "plug_in: TablePolicy" in repr(result)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("bc", r"learner 'bc' needs the 'imitation' extra: .* Gymnasium 0.29. .* 'iq_learn_offline', .*\(No module"),
+        ("sqil", r"learner 'sqil' needs the 'sb3' extra: pip install 'lfd-gym\[sb3\]' \(No module named 'torch'\)"),
+    ],
+)
+def test_a_learner_says_which_extra_it_needs(monkeypatch, name, message):
+    def import_nothing(module):
+        raise ImportError("some extra is missing") from ModuleNotFoundError("No module named 'torch'")
+
+    monkeypatch.setattr("lfd_gym.baselines.learner.import_module", import_nothing)
+    with pytest.raises(ImportError, match=message):
+        make_learner(name)

@@ -27,6 +27,8 @@ BUDGETS = {
     "plug_in": 200_000,
     "mirror_descent": 1_000_000,
 }
+#: Enough to run, where it does not matter how well.
+SHORT = BUDGETS | {"gail": 8192, "airl": 8192, "dagger": 500}
 #: Those that learn on tables; the others are for vectors, and have tests of their own.
 FOR_VECTORS = ("grid", "iq_learn", "iq_learn_offline", "primal_dual_rl", "sqil")
 NAMES = [name for name in learner_names() if name not in FOR_VECTORS]
@@ -59,8 +61,8 @@ def make_task(env, costs, horizon, n_trajectories):
     return lfd.Task(env, demos, discount=DISCOUNT, costs=costs, expert=expert)
 
 
-def learn(name, settings, task, seed=0):
-    rng, budget = np.random.default_rng(seed), BUDGETS.get(name)
+def learn(name, settings, task, seed=0, budgets=BUDGETS):
+    rng, budget = np.random.default_rng(seed), budgets.get(name)
     return lfd.learn(task, make_learner(name, **settings), rng=rng, budget=budget)
 
 
@@ -97,7 +99,7 @@ def test_every_learner_learns_through_the_same_protocol(name, settings, gridworl
 
 @pytest.mark.parametrize(("name", "settings"), VARIANTS)
 def test_every_learner_handles_absorbing_states(name, settings, frozen_lake):
-    result = learn(name, settings, frozen_lake)
+    result = learn(name, settings, frozen_lake, budgets=SHORT)
     table = policy_table(result.policy, frozen_lake.model)
     assert table.shape == (17, 4)
     evaluation = lfd.evaluate(result.policy, frozen_lake)
@@ -106,13 +108,13 @@ def test_every_learner_handles_absorbing_states(name, settings, frozen_lake):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_same_seed_same_policy(name, gridworld):
-    tables = [policy_table(learn(name, {}, gridworld, seed).policy, gridworld.model) for seed in (5, 5)]
+    tables = [policy_table(learn(name, {}, gridworld, seed, SHORT).policy, gridworld.model) for seed in (5, 5)]
     np.testing.assert_array_equal(*tables)
 
 
 @pytest.mark.parametrize("name", ["bc", "gail"])
 def test_another_seed_another_network(name, gridworld):
-    one, other = (policy_table(learn(name, {}, gridworld, seed).policy, gridworld.model) for seed in (5, 6))
+    one, other = (policy_table(learn(name, {}, gridworld, seed, SHORT).policy, gridworld.model) for seed in (5, 6))
     assert not np.array_equal(one, other)
 
 

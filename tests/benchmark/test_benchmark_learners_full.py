@@ -6,7 +6,7 @@ import pytest
 import stable_baselines3 as sb3
 
 from lfd_gym.baselines import learner_names, make_learner
-from lfd_gym.benchmark import Cell, EnvironmentSpec, LearnerSpec, preset
+from lfd_gym.benchmark import Cell, EnvironmentSpec, LearnerSpec, checkpoints, experts, preset, runner
 from lfd_gym.benchmark.experts import Showing, show
 from lfd_gym.benchmark.presets import NOT_ON_TABLES
 from lfd_gym.benchmark.runner import run_cell
@@ -30,8 +30,11 @@ def test_every_learner_runs_in_a_cell(name):
 
 
 @pytest.mark.parametrize("name", NOT_ON_TABLES)
-def test_the_others_run_where_there_is_no_table(name):
-    learner = LearnerSpec(name, budget=1500 if name != "grid" else 6)
+def test_the_others_run_where_there_is_no_table(name, monkeypatch):
+    monkeypatch.setattr(runner, "N_EPISODES", 10)
+    monkeypatch.setattr(checkpoints, "N_CHOOSING", 2)
+    settings = {"cloning_steps": 500} if name == "primal_dual_rl" else {}
+    learner = LearnerSpec(name, budget=1500 if name != "grid" else 6, settings=settings)
     car = EnvironmentSpec("car", "MountainCar-v0", 0.99, expert="data:mountaincar-expert")
     row, policy = run_cell(Cell(car, learner, n_demonstrations=1, seed=0))
     assert np.isfinite(row["evaluation"]["normalised_score"])
@@ -61,12 +64,17 @@ def test_presets_name_learners_and_environments_that_exist():
         preset("fast")
 
 
+@pytest.fixture
+def few_references(monkeypatch):
+    monkeypatch.setattr(experts, "N_REFERENCES", 10)
+
+
 def shown_by(expert):
     """Return what is shown once by an expert of the car."""
     return show(Showing(EnvironmentSpec("car", "MountainCar-v0", 0.99, expert=expert), ((1, 0),)))
 
 
-def test_models_of_stable_baselines3_demonstrate(tmp_path):
+def test_models_of_stable_baselines3_demonstrate(tmp_path, few_references):
     env = gym.make("MountainCar-v0")
     for algorithm in (sb3.PPO, sb3.DQN):
         model = algorithm("MlpPolicy", env, device="cpu", seed=3)
@@ -76,7 +84,7 @@ def test_models_of_stable_baselines3_demonstrate(tmp_path):
         np.testing.assert_array_equal(demonstrations.actions, done)
 
 
-def test_an_expert_is_trained_and_is_the_same_again():
+def test_an_expert_is_trained_and_is_the_same_again(few_references):
     shown, again = (shown_by("trained:dqn:600") for _ in range(2))
     assert shown.demonstrations[(1, 0)] == again.demonstrations[(1, 0)]
     assert shown.references == again.references

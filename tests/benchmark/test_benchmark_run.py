@@ -117,6 +117,7 @@ run_benchmark(read_spec(sys.argv[1]), sys.argv[2], ProcessEngine(2))
         np.testing.assert_array_equal(resumed.policy(row["cell"]), undisturbed.policy(row["cell"]))
 
 
+@pytest.mark.filterwarnings("error:No artists with labels")
 def test_a_failing_learner_is_recorded_and_can_be_retried(tmp_path):
     broken = spec(environments=(GRID,), learners=(LearnerSpec("expert"), LearnerSpec("no_such_learner")), seeds=(0,))
     results = run_benchmark(broken, tmp_path, ProcessEngine(1), progress_bar=False)

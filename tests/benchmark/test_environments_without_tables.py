@@ -1,6 +1,7 @@
 """Cells on environments without a table: what is shown is made once and kept, and scores are those of returns."""
 
 import json
+from typing import get_args
 
 import gymnasium as gym
 import numpy as np
@@ -23,6 +24,7 @@ from lfd_gym.benchmark import (
 )
 from lfd_gym.benchmark.durations import forecast
 from lfd_gym.benchmark.experts import References, Showing, show
+from lfd_gym.benchmark.presets import Preset
 from lfd_gym.benchmark.reading import spec_from_dict
 from lfd_gym.benchmark.report import write_report
 from lfd_gym.benchmark.runner import knows, run_cell
@@ -233,3 +235,8 @@ def test_results_that_are_no_numbers_are_null():
     json.dumps(row, allow_nan=False)
     assert isinstance(Evaluation(np.zeros(1), False), Evaluation)
     assert policy is None or policy.kind
+
+
+@pytest.mark.parametrize("name", get_args(Preset))
+def test_presets_name_environments_that_the_installed_gymnasium_has(name):
+    assert {part.env_id for part in preset(name).environments} <= set(gym.registry)

@@ -48,6 +48,7 @@ def test_show_draws_other_environments(tmp_path):
         ),
         (["show", "CartPole-v1", "--video", "a.gif", "--horizon", "0"], "lfd-gym: horizon must be at least 1, got 0"),
         (["evaluate", "nowhere"], "lfd-gym: there is no file or folder nowhere"),
+        (["certify", "nowhere"], "lfd-gym: there is no file or folder nowhere"),
         (["benchmark", "--spec", "no.toml", "--out", "b"], "lfd-gym: there is no file no.toml"),
     ],
 )

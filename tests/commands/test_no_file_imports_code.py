@@ -155,3 +155,10 @@ def test_learners_are_named_by_texts():
             check_named_learner("file", wrong, ["min"])
     with pytest.raises(ValueError, match="must name a learner by a text"):
         check_named_learner("file", 3)
+
+
+def test_an_id_of_another_version_is_told_which_there_are():
+    with pytest.raises(ValueError, match=r"FrozenLake-v0, which nothing .*; what is installed has FrozenLake-v1"):
+        check_named_environment("a.toml", "FrozenLake-v0", {})
+    with pytest.raises(ValueError, match=r"Nowhere-v0, which nothing .* if a module of yours does"):
+        check_named_environment("a.toml", "Nowhere-v0", {})

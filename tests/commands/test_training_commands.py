@@ -54,6 +54,17 @@ def test_train_writes_a_folder_that_evaluate_reads(demonstrations, tmp_path, cap
     assert metrics["evaluation"] == again
 
 
+def test_only_the_first_steps_may_count(demonstrations, tmp_path, capsys):
+    Train(demonstrations=demonstrations, discount=1.0, horizon=15, learner="tabular_bc", out=tmp_path / "run").run()
+    assert "discount 1, first 15 steps" in capsys.readouterr().out
+    Certify(source=str(tmp_path / "run")).run()
+    assert "discount 1, first 15 steps" in capsys.readouterr().out
+    Evaluate(source=str(tmp_path / "run"), horizon=3).run()
+    assert "discount 1, first 3 steps" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="horizon must be at least 1"):
+        Train(demonstrations=demonstrations, horizon=0, out=tmp_path / "other").run()
+
+
 def test_the_environment_is_that_of_the_demonstrations(demonstrations, tmp_path):
     Train(demonstrations=demonstrations, out=tmp_path / "run").run()
     config = read_config(tmp_path / "run")

@@ -6,10 +6,14 @@ import shutil
 from pathlib import Path
 
 import gymnasium as gym
+import numpy as np
 import pytest
+from imitation.data import serialize
+from imitation.data.types import Trajectory
 
 import lfd_gym as lfd
 from lfd_gym import cli
+from lfd_gym.commands.arguments import read_demonstrations
 
 pytest.importorskip("stable_baselines3")
 
@@ -179,3 +183,11 @@ def test_models_of_stable_baselines_are_judged_as_they_are(capsys):
     assert "observation_space of shape [4], but that of the environment is Box" in capsys.readouterr().err
     assert cli.main(f"{pendulum} {EXPERTS}/CartPole-v1.npz".split()) == 2
     assert "acts in Discrete(2), but the environment takes Box" in capsys.readouterr().err
+
+
+def test_the_time_limit_of_what_imitation_saved_is_no_end(tmp_path):
+    seen = np.linspace(-0.1, 0.1, 501 * 4, dtype=np.float32).reshape(501, 4)
+    both = [seen, seen[:31]]  # one ran to the limit, which infos would say if they were kept; one fell
+    serialize.save("saved", [Trajectory(each, np.zeros(len(each) - 1, int), None, terminal=True) for each in both])
+    read = read_demonstrations("saved", "CartPole-v1")
+    assert (read.terminated.tolist(), read.truncated.tolist()) == ([False, True], [True, False])

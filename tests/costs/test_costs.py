@@ -84,3 +84,53 @@ def test_one_rule_for_environments_that_bring_a_reward_only():
     np.testing.assert_array_equal(table[:, 0], tasks[0].true_cost.table[:, 0])
     assert not table[-4:].any()
     assert (np.abs(table[:-4, 1:]).sum(axis=0) > 0).all()
+
+
+def test_costs_that_do_not_fit_say_what_to_do():
+    seen, done = np.full((3, 1), 4.0), np.zeros(3, int)
+    with pytest.raises(ValueError, match=r"a single cost is one column, costs\[:, None\]"):
+        lfd.FunctionCosts(lambda observations, actions: observations[:, 0]).rows(seen, done)
+    # normalise_costs would divide each batch by another number.
+    with pytest.raises(ValueError, match=r"feature 0 reaches 4.0; divide by a number that is fixed beforehand"):
+        lfd.FunctionCosts(lambda observations, actions: observations).rows(seen, done)
+
+
+def test_a_table_stays_what_it_was_when_it_was_checked():
+    """Else costs beyond [−1, 1] could come in later, unseen, and the norm of the rows be that of others."""
+    given = np.array([[0.5], [-0.5]])
+    costs = lfd.TableCosts(given, n_actions=2)
+    given *= 10
+    assert costs.table.tolist() == [[0.5], [-0.5]]
+    with pytest.raises(ValueError, match="read-only"):
+        costs.table[0, 0] = 3.0
+    assert lfd.TableCosts(costs.table, n_actions=2).table is costs.table  # nothing is copied twice
+
+
+def test_costs_that_are_larger_than_they_say_have_no_bounds():
+    """A class of one's own may return what it likes: what is not in [−1, 1] would be cut to it, unseen."""
+
+    class Own(lfd.Costs):
+        n_costs = 2
+
+        def __init__(self, size, weights):
+            self.size = size
+            super().__init__(weights)
+
+        def rows(self, observations, actions, ended=None):
+            return np.full((len(observations), 2), self.size)
+
+    def certified(costs):
+        env, rng = gym.make("CartPole-v1"), np.random.default_rng(0)
+        task = lfd.Task(
+            env, lfd.collect(env, lambda seen: np.ones(len(seen), int), 3, 5, rng), discount=0.9, costs=costs
+        )
+        return lfd.certify(lambda seen: np.zeros(len(seen), int), task, rng=rng, n_rollouts=5)
+
+    for weights in ("simplex", "ball"):
+        assert certified(Own(1.0, weights)).to_expert is not None
+    with pytest.raises(ValueError, match=r"entries of at most 1, got .*: the costs are larger than they say"):
+        certified(Own(3.0, "simplex"))
+    lying = Own(1.0, "ball")
+    lying.row_norm = 0.1
+    with pytest.raises(ValueError, match=r"rows of norms of at most 0.1, got"):
+        certified(lying)

@@ -93,5 +93,5 @@ def test_bad_weights_are_named(weights):
 @pytest.mark.skipif(importlib.util.find_spec("stable_baselines3") is not None, reason="Stable-Baselines3 is installed")
 def test_without_the_extra_it_is_said_what_to_install():
     cost = RecoveredCost(lfd.TableCosts(np.eye(2), n_actions=1), [1.0, 0.0])
-    with pytest.raises(ImportError, match=r"pip install 'lfd-gym\[imitation\]'"):
+    with pytest.raises(ImportError, match=r"pip install 'lfd-gym\[sb3\]'"):
         cost.vec_env(None)

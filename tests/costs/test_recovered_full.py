@@ -93,3 +93,10 @@ def test_sac_runs_on_the_recovered_cost_of_pendulum():
     seen, done = stored.observations[:300, 0], network.policy.unscale_action(stored.actions[:300, 0])
     np.testing.assert_allclose(stored.rewards[:300, 0], -cost(seen, done), atol=1e-5)
     assert stored.rewards[:300].std() > 0
+
+
+@pytest.mark.parametrize("wrong", ["CartPole-v1", gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1")])])
+def test_only_vector_environments_of_stable_baselines_are_wrapped_as_such(wrong):
+    cost = RecoveredCost(lfd.TableCosts(np.eye(2), n_actions=1), [1.0, 0.0])
+    with pytest.raises(TypeError, match="venv must be a VecEnv of Stable-Baselines3, as make_vec_env makes"):
+        cost.vec_env(wrong)

@@ -230,6 +230,39 @@ def test_episodes_must_fit_together():
         Demonstrations.from_episodes([], *spaces)
 
 
+def test_whole_numbers_are_rewards_too():
+    spaces = (gym.spaces.Discrete(3), gym.spaces.Discrete(2))
+    demos = Demonstrations.from_episodes([([0, 1], [0], [1], True, False), ([0, 1], [0], [0.5], True, False)], *spaces)
+    assert demos.rewards.tolist() == [1.0, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        (([0, 1], [0]), r"\(observations, actions, rewards, terminated, truncated, initial_state\).*got 2: "),
+        (([0], [0], None, True, False), "if that was not recorded, leave out the last action"),
+        (
+            ([0, 1], [0], None, [True], False),
+            r"terminated of episodes\[0\] must be .* whole episode, got an array",
+        ),
+        (([0, 1], [0], None, "False", False), r"terminated of episodes\[0\] must be True or False, .*got 'False'"),
+        (([0, 1], [0], None, True, np.nan), r"truncated of episodes\[0\] must be True or False, .*got nan"),
+        (([0, 1], [0], None, True, None), r"truncated of episodes\[0\] must be True or False, .*got None"),
+    ],
+)
+def test_wrong_episodes_say_what_is_right(parts, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        Demonstrations.from_episodes([parts], gym.spaces.Discrete(3), gym.spaces.Discrete(2))
+
+
+def test_episodes_of_other_dtypes_say_how_to_convert_them():
+    box = gym.spaces.Box(-1, 1, (1,))
+    one = (np.zeros((2, 1), np.float32), [0], None, True, False)
+    other = (np.zeros((2, 1), np.float64), [0], None, True, False)
+    with pytest.raises(ValueError, match=r"of float64, not float32; convert all to one, .*dtype=np\.float64"):
+        Demonstrations.from_episodes([one, other], box, gym.spaces.Discrete(2))
+
+
 def test_provenance_holds_json_only():
     assert Provenance(env_kwargs={"map": ("SF", "FG")}).env_kwargs["map"] == ["SF", "FG"]
     with pytest.raises(ValueError, match="JSON values only"):
@@ -449,3 +482,9 @@ def test_killed_while_writing(tmp_path):
         leftovers.update(name for name in os.listdir(tmp_path) if name != "demos.npz")
     assert leftovers, "no writer was killed in the middle of a write"
     assert all(name.startswith(".") and name.endswith(".unfinished") for name in leftovers)
+
+
+def test_a_table_of_ones_own_is_led_to_from_episodes(tmp_path):
+    (tmp_path / "drives.csv").write_text("speed,push\n1,0\n")
+    with pytest.raises(ValueError, match=r"drives.csv is not a demonstration file, .*Demonstrations.from_episodes"):
+        Demonstrations.load(tmp_path / "drives.csv")

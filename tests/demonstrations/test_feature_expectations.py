@@ -288,7 +288,12 @@ def test_it_must_be_known_that_nothing_but_a_limit_cuts_episodes():
 
     known = gym.make("CartPole-v1", max_episode_steps=8)
     many = gym.vector.SyncVectorEnv([lambda: gym.make("CartPole-v1", max_episode_steps=8)] * 2)
-    for env, unknown in ((known, False), (Impatient(known), True), (many, False), (None, False)):
+    for env, unknown in (
+        (known, False),
+        (Impatient(known), True),
+        (many, False),
+        (None, True),
+    ):  # of none nothing is known
         demos = collect(known, lean, 20, 8, np.random.default_rng(0))
         assert demos.horizon == 8
         task = Task(env, demos, discount=0.9)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import finite_mdps
 
+import lfd_gym as lfd
 from lfd_gym import FiniteMDP, GenerativeModel, TabularModel
 from lfd_gym.testing import check_generative_model
 
@@ -149,3 +150,69 @@ def test_any_integers_and_empty_batches_are_welcome():
 def test_bad_arguments_are_named(call, error, message):
     with pytest.raises(error, match=message):
         call(TabularModel(*two_states()), np.random.default_rng(0))
+
+
+class OneByOne:
+    """Written for single states, as simulators usually are; ``broken`` is the method that is."""
+
+    state_space = observation_space = gym.spaces.Box(-1.0, 1.0, (2,), np.float64)
+    action_space = gym.spaces.Discrete(2)
+
+    def __init__(self, broken):
+        self.broken = broken
+
+    def sample_initial(self, n, rng):
+        return np.zeros(2) if self.broken == "sample_initial" else np.zeros((n, 2))
+
+    def sample_next(self, states, actions, rng):
+        if self.broken == "sample_next":
+            return [states[0] + 0.1 * int(actions), states[1]]
+        return states
+
+    def observe(self, states):
+        return states[0] if self.broken == "observe" else states
+
+    def is_absorbing(self, states):
+        return False if self.broken == "is_absorbing" else np.zeros(len(states), int if self.broken == "kind" else bool)
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        (
+            "sample_initial",
+            r"sample_initial must return shape \(7, 2\) for 7 states, got \(2,\): .*batches",
+        ),
+        ("sample_next", r"sample_next failed for 7 states at once \(TypeError: .*take and return batches"),
+        ("observe", r"observe must return shape \(7, 2\)"),
+        ("is_absorbing", r"is_absorbing must return shape \(7,\) for 7 states, got \(\)"),
+        ("kind", "is_absorbing must return True or False for each state, got int64"),
+    ],
+)
+def test_models_of_single_states_are_refused(broken, message):
+    with pytest.raises(TypeError, match=f"env.{message}"):
+        lfd.Task(OneByOne(broken), discount=0.9)
+    with pytest.raises(TypeError, match=f"source.{message}"):
+        lfd.collect(OneByOne(broken), lambda seen: np.zeros(len(seen), int), 1, 3, np.random.default_rng(0))
+
+
+def test_what_is_no_model_is_told_what_it_lacks():
+    class Half:
+        action_space = OneByOne.action_space
+
+        def sample_next(self, states, actions, rng):
+            return states
+
+    def stop(seen):
+        return np.zeros(len(seen), int)
+
+    rng = np.random.default_rng(0)
+    with pytest.raises(TypeError, match="got the class OneByOne: make an object of it"):
+        lfd.Task(OneByOne, discount=0.9)
+    with pytest.raises(TypeError, match="got the class OneByOne: make an object of it"):
+        lfd.collect(OneByOne, stop, 1, 3, rng)
+    for attempt in (lambda: lfd.Task(Half(), discount=0.9), lambda: lfd.collect(Half(), stop, 1, 3, rng)):
+        with pytest.raises(TypeError, match="which lacks sample_initial, observe, is_absorbing, state_space, obs"):
+            attempt()
+    with pytest.raises(TypeError, match=r"as gymnasium.make makes from a name, or a model, got 'CartPole-v1'"):
+        lfd.collect("CartPole-v1", stop, 1, 3, rng)

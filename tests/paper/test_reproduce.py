@@ -90,3 +90,17 @@ def test_growth_covers_every_grid(tmp_path):
     names = ["paper schedule", "practical schedule", "Bellman update"]
     assert [(line["n_states"], line["what"]) for line in lines] == [(n, name) for n in ("16", "256") for name in names]
     assert all(float(line["seconds"]) > 0 for line in lines)
+
+
+@pytest.mark.parametrize("what", ["residual", "bound", "growth"])
+def test_what_was_found_before_is_not_replaced_unasked(tmp_path, what, capsys):
+    (tmp_path / f"{what}.csv").write_text("hours of work")
+    assert main(["reproduce", what, "--out", str(tmp_path)]) == 2
+    assert f"{what}.csv exists already; --force replaces it" in capsys.readouterr().err
+    assert (tmp_path / f"{what}.csv").read_text() == "hours of work"
+
+
+def test_force_replaces_what_was_found_before(tmp_path):
+    (tmp_path / "growth.csv").write_text("old")
+    reproduce("growth", tmp_path, "--sizes", 4, "--iterations", 1000, "--force")
+    assert table(tmp_path / "growth.csv")

@@ -286,3 +286,57 @@ def test_without_the_extra_a_network_says_what_to_install(tmp_path):
     write_arrays(tmp_path / "network.npz", data, arrays)
     with pytest.raises(ImportError, match=r"pip install 'lfd-gym\[sb3\]'"):
         lfd.load_policy(tmp_path / "network.npz")
+
+
+def test_what_is_no_policy_is_told_in_plain_words():
+    env = gym.make("CartPole-v1")
+    rng = np.random.default_rng(0)
+
+    class Model:
+        def predict(self, observation, state=None, episode_start=None, deterministic=False):
+            return np.zeros(len(observation), int), None
+
+    lfd.collect(env, Model(), 1, 3, rng)
+    with pytest.raises(ValueError, match=r"got a pair, as `predict` .*: pass the model itself"):
+        lfd.collect(env, Model().predict, 1, 3, rng)
+    with pytest.raises(ValueError, match="one for each of the 1 observations that it is given at once"):
+        lfd.collect(env, lambda seen: 0, 1, 3, rng)
+    with pytest.raises(TypeError, match="got the class Model"):
+        lfd.collect(env, Model, 1, 3, rng)
+    with pytest.raises(TypeError, match=r"an object with `probabilities` or one with `predict`, .* got 'ppo.zip'"):
+        lfd.collect(env, "ppo.zip", 1, 3, rng)
+
+
+def test_a_vector_of_actions_is_told_how_to_become_a_table():
+    with pytest.raises(
+        ValueError, match=r"must be an \(S, A\) array, got shape \(3,\); .*np.eye\(n_actions\)\[actions\]"
+    ):
+        lfd.as_policy(np.array([0, 1, 1]))
+
+
+def test_a_policy_that_remembers_has_no_table():
+    """What it did when it was asked is not what it does: a certificate by the model would be of another policy."""
+
+    class Counts:
+        def __init__(self):
+            self.asked = 0
+
+        def predict(self, observation, deterministic=False):
+            self.asked += 1
+            return np.full(len(observation), self.asked % 2), None
+
+    class Draws:
+        rng = np.random.default_rng(0)
+
+        def probabilities(self, observations):
+            return self.rng.dirichlet(np.ones(2), len(observations))
+
+    class Steady:
+        def predict(self, observation, deterministic=False):
+            return np.asarray(observation) % 2, None
+
+    mdp = lfd.FiniteMDP(np.full((6, 3), 1 / 3), np.full(3, 1 / 3), 0.9)
+    for policy, best in ((Counts(), True), (Draws(), False), (Draws(), True)):
+        with pytest.raises(ValueError, match="was asked twice and does not do the same in state"):
+            policy_table(policy, mdp, deterministic=best)
+    np.testing.assert_array_equal(policy_table(Steady(), mdp, deterministic=True), np.eye(2)[[0, 1, 0]])

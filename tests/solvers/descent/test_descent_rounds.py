@@ -26,7 +26,7 @@ from reference_mirror_descent import (
 )
 
 from lfd_gym import TableCosts
-from lfd_gym.solvers.descent._kernels import DRAWS
+from lfd_gym.solvers.descent._kernels import DRAWS, _exponential
 from lfd_gym.solvers.descent._weight_sampler import HEADROOM, set_weight
 from lfd_gym.solvers.descent.step_sizes import GradientNorms, practical_steps
 
@@ -264,3 +264,10 @@ def test_mean_gradients_of_recorded_draws_are_the_exact_ones():
     for gradients, expected in zip(samples, exact, strict=True):
         error = gradients.std(axis=0) / np.sqrt(len(rounds))
         assert (np.abs(gradients.mean(axis=0) - expected) < 5 * error + 1e-12).all()
+
+
+def test_exponentials_are_those_of_the_library_to_rounding():
+    """Near zero, and on both sides of where the polynomial ends."""
+    steps = np.concatenate([np.linspace(-0.031, 0.031, 201), [-1e-9, 0.0, 1e-9, -3.0, 2.0]])
+    found = [_exponential(step) for step in steps]
+    np.testing.assert_allclose(found, np.exp(steps), rtol=4e-16)

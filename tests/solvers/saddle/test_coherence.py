@@ -139,6 +139,26 @@ def test_what_is_required_is_the_half_range_of_the_costs():
     assert of(signs, value_radius=5.0).holds is True  # β ≥ n_u suffices, as ‖r‖₁ ≤ √n_u‖r‖₂
 
 
+def test_fewer_value_features_than_directions_of_the_flow_promise_nothing():
+    """There are violations that such features do not see, so the least ratio may be 0, however large their weights."""
+    rng = np.random.default_rng(0)
+    mdp = FiniteMDP(rng.dirichlet(np.ones(4), size=8), rng.dirichlet(np.ones(4)), 0.9)
+    costs = TableCosts(rng.uniform(-1, 1, (8, 1)), 2)
+    seen = FiniteValueFeatures(rng.uniform(-1, 1, (4, 2)))  # the flow has three directions
+    for domain in ("ball", "box"):
+        problem = SaddlePointProblem(
+            costs,
+            np.zeros(1),
+            TabularOccupancyFeatures(4, 2),
+            seen,
+            0.9,
+            value_radius=100.0,
+            value_domain=domain,
+            mdp=mdp,
+        )
+        assert coherence(problem).lower == 0
+
+
 def test_policy_occupancies_are_coherent_with_any_value_features():
     rng = np.random.default_rng(0)
     mdp = FiniteMDP(rng.dirichlet(np.ones(5), size=10), rng.dirichlet(np.ones(5)), 0.9)

@@ -186,6 +186,21 @@ def test_automatic_radius_holds_the_optimal_values_of_every_cost(case, seed, dom
         assert need <= problem.value_radius + 1e-9
 
 
+@FEW
+@given(saddle_point_problems())
+def test_values_are_bounded_over_the_whole_domain(case):
+    """The largest value at a state: by the dual norm of its row; over the ball the paper's β, for any such features."""
+    problem, _, _ = case
+    _, psi, _ = dense(problem)
+    if problem.value_domain == "box":
+        largest = problem.value_radius * np.abs(psi).sum(axis=1).max()
+        assert problem.value_bound == pytest.approx(largest)
+    else:
+        largest = problem.value_radius / np.sqrt(psi.shape[1]) * np.linalg.norm(psi, axis=1).max()
+        assert largest <= problem.value_bound * (1 + 1e-12)
+        assert problem.value_bound == problem.value_radius
+
+
 def two_state_mdp():
     return FiniteMDP([[0.9, 0.1], [0.1, 0.9], [0.9, 0.1], [0.1, 0.9]], initial_distribution=[1.0, 0.0], discount=0.9)
 
