@@ -138,15 +138,9 @@ def certify(
     strongest = comparisons[strongest_about]
     random = _random_distances(task, comparisons, rng, engine)
     statements = {about: _statement(about, comparison, delta) for about, comparison in comparisons.items()}
-    kinds = [
-        "the known model" if ours.exact else f"{ours.n_trajectories:,} rollouts",
-        *([_counted(task.demonstrations, "demonstrations")] if shown is not None else []),
-        *([_counted(held_out, "held-out demonstrations")] if held_out is not None else []),
-        *(["rollouts paired with them"] if paired is not None else []),
-    ]
     return Certificate(
         delta=delta,
-        evidence=", ".join(kinds),
+        evidence=_evidence(ours, task.demonstrations, held_out, paired is not None),
         criterion=task.criterion,
         to_demonstrations=statements.get("demonstrations"),
         to_expert=statements.get("expert"),
@@ -192,10 +186,22 @@ def _assumptions(task: Task, held_out: Demonstrations | None, deterministic: boo
     return tuple(found)
 
 
+def _evidence(ours: CostEstimate, shown: Demonstrations | None, held_out: Demonstrations | None, paired: bool) -> str:
+    """Say what a certificate rests on."""
+    kinds = ["the known model" if ours.exact else _number(ours.n_trajectories, "rollouts")]
+    kinds += [_counted(shown, "demonstrations")] if shown is not None else []
+    kinds += [_counted(held_out, "held-out demonstrations")] if held_out is not None else []
+    return ", ".join(kinds + ["rollouts paired with them"] * paired)
+
+
 def _counted(demonstrations: Demonstrations, name: str) -> str:
     """Say how many there are, and how many of them differ if that is less than half."""
     different, many = n_different(demonstrations), len(demonstrations)
-    return f"{many:,} {name}" + (f" ({different:,} different ones)" if 2 * different < many else "")
+    return _number(many, name) + (f" ({different:,} different ones)" if 2 * different < many else "")
+
+
+def _number(many: int, name: str) -> str:
+    return f"{many:,} {name.removesuffix('s') if many == 1 else name}"
 
 
 def _statement(about: About, comparison: Comparison, delta: float) -> Statement:

@@ -168,6 +168,15 @@ def test_no_probability_is_rounded_up(delta, said):
     assert f"({said})" in lfd.certify(np.full((16, 4), 0.25), task, delta=delta).conclusion
 
 
+def test_one_is_not_several():
+    mdp, costs = gridworld(4, 0)
+    demos = lfd.collect(lfd.TabularModel.of(mdp), np.full((16, 4), 0.25), 3, 20, np.random.default_rng(0))
+    of_one = lfd.certify(np.full((16, 4), 0.25), lfd.Task(mdp, demos.select([0]), costs=costs))
+    of_more = lfd.certify(np.full((16, 4), 0.25), lfd.Task(mdp, demos, costs=costs))
+    assert "It rests on the known model, 1 demonstration;" in str(of_one)
+    assert "It rests on the known model, 3 demonstrations;" in str(of_more)
+
+
 # -- how much more ----------------------------------------------------------------------------------------------------
 
 
