@@ -1,17 +1,18 @@
 """The grid of the learner ``grid``: what is looked at before it is laid, and what is done where steps are dear.
 
 Most simulators step in batches, and their steps cost little beside the rest. One that puts an environment into one
-state after the other, as those of MuJoCo are, takes a thousand times as long: a grid of half a million pairs, and the
-rollouts of policies that look ahead, would be minutes and hours. Whether it does is told by what it is, not by a
-clock, which would not tell the same twice. If it draws nothing, some thousand of its steps are put into a table that
-is interpolated (`TabulatedSimulator`), and all but the last judgements are made with that. Then steps are cheap, and
-the grid is laid in rounds:
+state after the other, as those of MuJoCo are, takes a hundred times as long: a grid of half a million pairs, and the
+rollouts of policies that look ahead, would be many minutes. Whether it does is told by what it is, not by a clock,
+which would not tell the same twice. If it draws nothing, some thousand of its steps are put into a table that is
+interpolated (`TabulatedSimulator`), and all but the last judgements are made with that. Then steps are cheap, and the
+grid is laid in rounds:
 
-1. Lay it over what was visited, with actions held for k steps; solve it.
-2. Lay it again over what the nearest policy visits too, with actions held for twice as long; and once more.
+1. Lay table and grid over what was visited, with actions held for k steps; solve it.
+2. Lay both again over what the nearest policy visits too, followed in the simulator itself, with actions held for
+   twice as long as in the best round, or as long if the last round was not it; and so on.
 
-Actions that are much smaller than random ones make steps that are small beside cells, and a grid blurs these: how long
-actions have to be held is seen by trying. The round whose policy is the nearest counts.
+A grid blurs steps that are small beside its cells, and those of an expert who stands still are, whatever random play
+does: how long actions have to be held is seen by trying.
 """
 
 from __future__ import annotations
@@ -19,10 +20,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import gymnasium as gym
 import numpy as np
 from tqdm import tqdm
 
-from lfd_gym.baselines.grid_search import FEW, MANY, Candidate, Effort, Search
+from lfd_gym.baselines.grid_search import FEW, MANY, MOST_FINALISTS, Candidate, Effort, Search, longest_rollout
 from lfd_gym.grids.actions import ActionGrid
 from lfd_gym.grids.choice import GridSize, choose_grid, choose_repeat, points_within
 from lfd_gym.grids.grid import Grid
@@ -151,13 +153,13 @@ def search_in_rounds(
 ) -> tuple[Search, list[Candidate]]:
     """Return the search of the best round, its grid solved, and the candidates of the others."""
     seed = int(rng.integers(2**63))  # all rounds are judged from the same states
-    n_rounds = 1 if chosen.grid is not None and chosen.repeat is not None else _N_ROUNDS
+    n_rounds = _n_rounds(chosen)
     best: Search | None = None
     visited, n_steps, repeat = ground.visited, 0, None
     found: list[Candidate] = []
-    longest = int(task.demonstrations.lengths.max())
+    longest = longest_rollout(task)
     bar = tqdm(range(n_rounds), unit=" rounds", delay=1, disable=None, leave=False)
-    bar.set_description(f"grid over a table of about {_TABLE_STEPS:,} steps, which are taken one after the other")
+    bar.set_description(f"at most {most_steps(task, chosen):,} steps of the simulator, one after the other")
     for _ in bar:
         table = _table(ground, task.simulator, chosen, rng)
         model = laid(replace(ground, simulator=table), chosen, task.discount, rng, repeat)
@@ -182,6 +184,17 @@ def search_in_rounds(
     return best, [each for each in found if each not in best.candidates]
 
 
+def most_steps(task: Task, chosen: GridApprentice) -> int:
+    """Return how many steps of the simulator are taken at most for a table, and to judge what is learned with it."""
+    fresh = 2 * FEW.n_fresh * task.criterion.steps(FEW.tail)
+    a_round = _TABLE_STEPS + TabulatedSimulator.n_tried + _N_FOLLOWED * longest_rollout(task)
+    return _n_rounds(chosen) * a_round + MOST_FINALISTS * FEW.n_starts * longest_rollout(task) + fresh
+
+
+def _n_rounds(chosen: GridApprentice) -> int:
+    return 1 if chosen.grid is not None and chosen.repeat is not None else _N_ROUNDS
+
+
 def _grid(ground: Ground, chosen: GridApprentice, n_points: int) -> Grid:
     if chosen.grid is not None:
         return chosen.grid
@@ -195,9 +208,8 @@ def _table(
 ) -> TabulatedSimulator:
     """Step from the points of a grid of its own, with fewer actions: movement is smoother than values are."""
     space = simulator.action_space
-    actions = ground.actions if ground.actions.n_along <= _TABLE_ACTIONS else ActionGrid(space, _TABLE_ACTIONS)
-    if not hasattr(space, "low"):  # all of a `Discrete` space
-        actions = ground.actions
+    few = isinstance(space, gym.spaces.Discrete) or ground.actions.n_along <= _TABLE_ACTIONS
+    actions = ground.actions if few else ActionGrid(space, _TABLE_ACTIONS)
     n_points = points_within(_TABLE_STEPS // len(actions), ground.visited.shape[1])
     return TabulatedSimulator(simulator, _grid(ground, replace(chosen, grid=None), n_points), actions, rng)
 

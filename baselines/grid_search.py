@@ -41,7 +41,7 @@ _ENOUGH = 0.05
 #: Cuts without a nearer policy after which no more are made.
 _PATIENCE = 8
 #: Candidates up to this many times as far as the nearest are judged again.
-_FINALIST, _MOST_FINALISTS = 2.0, 5
+_FINALIST, MOST_FINALISTS = 2.0, 5
 #: As near as the nearest: up to this much further, absolutely or as a share of its distance.
 _MARGIN, _SHARE_OF_LEAST = 0.005, 0.1
 #: A mixture averages out what each of its policies does wrong: it is for when none of them comes within this share of
@@ -202,7 +202,7 @@ class Search:
         """Return the simplest of those that are about as near as the nearest."""
         ordered = sorted(self.candidates, key=lambda each: each.distance)
         far = ordered[0].distance + max(_MARGIN, (_FINALIST - 1) * abs(ordered[0].distance))
-        finalists = [self._judged_again(each) for each in ordered[:_MOST_FINALISTS] if each.distance <= far]
+        finalists = [self._judged_again(each) for each in ordered[:MOST_FINALISTS] if each.distance <= far]
         least = min(each.distance for each in finalists)
         near = [each for each in finalists if each.distance <= least + max(_MARGIN, _SHARE_OF_LEAST * abs(least))]
         return min(near, key=lambda each: (_SIMPLEST.index(each.mode), each.distance))
@@ -234,17 +234,13 @@ class Search:
     def _played(self, policy: Policy, simulator: GenerativeModel, starts: FloatArray) -> CostEstimate:
         """Let a policy play from each of the starts, the same random numbers for all policies."""
         task = self._task
-        demonstrations = task.demonstrations
-        horizon = int(demonstrations.lengths.max())
-        if demonstrations.terminated.any():  # one who needs longer than the expert shall be seen to
-            horizon = max(horizon, min(2 * horizon, task.time_limit or 2 * horizon))
         estimate = sampled_costs(
             policy,
             simulator,
             task.costs,
             task.criterion,
             n_rollouts=len(starts),
-            horizon=horizon,
+            horizon=longest_rollout(task),
             rng=np.random.default_rng(self._seed),
             initial_states=starts,
         )
@@ -259,6 +255,15 @@ class Search:
     def distance(self, expected: FloatArray) -> float:
         """Return how far expected costs are from the demonstrations', in the worst cost of the class."""
         return float(self._task.costs.weights.support(expected - self._demonstrated))
+
+
+def longest_rollout(task: Task) -> int:
+    """Return for how many steps policies are judged: those of the longest demonstration, or more."""
+    demonstrations = task.demonstrations
+    horizon = int(demonstrations.lengths.max())
+    if demonstrations.terminated.any():  # one who needs longer than the expert shall be seen to
+        horizon = max(horizon, min(2 * horizon, task.time_limit or 2 * horizon))
+    return horizon
 
 
 def rescaled(estimate: CostEstimate) -> FloatArray:

@@ -12,7 +12,7 @@ points can be laid over it. Outside of the grid the movement is that at its edge
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,8 +25,6 @@ from lfd_gym.validation import FloatArray
 
 #: Pairs whose corners are in memory at a time.
 _BLOCK = 50_000
-#: Steps by which the error is seen.
-_N_TRIED = 500
 
 
 class TabulatedSimulator:
@@ -51,6 +49,9 @@ class TabulatedSimulator:
         How far off steps are, of how far they lead, in the median over some in the middle of cells and in the worst
         entry of the state.
     """
+
+    #: Steps by which the error is seen.
+    n_tried: ClassVar[int] = 500
 
     def __init__(self, simulator: GenerativeModel, grid: Grid, actions: ActionGrid, rng: np.random.Generator) -> None:
         self.simulator, self.grid, self.actions = simulator, grid, actions
@@ -77,10 +78,10 @@ class TabulatedSimulator:
     def _tried(self, rng: np.random.Generator) -> float:
         """Step from some pairs between those that were tabulated, and compare."""
         axes = [(axis[1:] + axis[:-1]) / 2 for axis in self.grid.axes]
-        states = np.stack([rng.choice(axis, _N_TRIED) for axis in axes], axis=1)
-        done = self.actions.actions[rng.integers(len(self.actions), size=_N_TRIED)]
+        states = np.stack([rng.choice(axis, self.n_tried) for axis in axes], axis=1)
+        done = self.actions.actions[rng.integers(len(self.actions), size=self.n_tried)]
         true, told = (np.asarray(each.sample_next(states, done, rng)) for each in (self.simulator, self))
-        self.n_steps += _N_TRIED
+        self.n_steps += self.n_tried
         known = ~(self.simulator.is_absorbing(true) | self.is_absorbing(told))
         if not known.any():
             return 0.0
