@@ -1,7 +1,7 @@
 """The grid of the learner ``grid``: what is looked at before it is laid, and what is done where steps are dear.
 
 Most simulators step in batches, and their steps cost little beside the rest. One that puts an environment into one
-state after the other, as those of MuJoCo are, takes a hundred times as long: a grid of half a million pairs, and the
+state after the other, as those of MuJoCo do, takes a thousand times as long: a grid of half a million pairs, and the
 rollouts of policies that look ahead, would be many minutes. Whether it does is told by what it is, not by a clock,
 which would not tell the same twice. If it draws nothing, some thousand of its steps are put into a table that is
 interpolated (`TabulatedSimulator`), and all but the last judgements are made with that. Then steps are cheap, and the
