@@ -111,10 +111,10 @@ class GridApprentice(Learner):
         else:
             model = laid(ground, self, task.discount, rng)
             search = Search(
-                task, model, states, ground.states_of, budget, rng, looks_ahead=not self.savable, effort=ground.effort
+                task, model, states, ground.states_of, rng, looks_ahead=not self.savable, effort=ground.effort
             )
-            search.solve_grid()
-        search.mend()
+            search.solve_grid(max(1, budget * 5 // 6))
+        search.mend(min(budget - search.n_planner_calls, budget // 6))
         search.candidates += others
         best = search.best()
         model = best.model
@@ -133,7 +133,7 @@ class GridApprentice(Learner):
             "repeat": model.repeat,
             "share_outside": model.share_outside,
             "deterministic": model.deterministic,
-            "apprentice_value_on_grid": search.value_on_grid,
+            "apprentice_value_on_grid": best.value_on_grid,
             "n_planner_calls": search.n_planner_calls,
             "n_candidates": len(search.candidates),
             **ground.facts(model),

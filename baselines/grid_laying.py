@@ -7,12 +7,13 @@ which would not tell the same twice. If it draws nothing, some thousand of its s
 interpolated (`TabulatedSimulator`), and all but the last judgements are made with that. Then steps are cheap, and the
 grid is laid in rounds:
 
-1. Lay table and grid over what was visited, with actions held for k steps; solve it.
+1. Lay table and grid over what was visited, with actions held for r steps; solve it.
 2. Lay both again over what the nearest policy visits too, followed in the simulator itself, with actions held for
-   twice as long as in the best round, or as long if the last round was not it; and so on.
+   2r steps; then for 3r, and for 4r.
 
 A grid blurs steps that are small beside its cells, and those of an expert who stands still are, whatever random play
-does: how long actions have to be held is seen by trying.
+does: how long actions have to be held is seen by trying. The table of one round cannot tell it from another's, so the
+nearest policies of each are judged in the simulator.
 """
 
 from __future__ import annotations
@@ -41,8 +42,8 @@ from lfd_gym.validation import FloatArray
 if TYPE_CHECKING:
     from lfd_gym.baselines.grid import GridApprentice
 
-#: Rounds, in each of which actions are held for twice as long.
-_N_ROUNDS, _LONGEST_REPEAT = 4, 8
+#: Rounds, the k-th of which holds actions for k times as long as the first.
+_N_ROUNDS = 4
 #: Steps of a table, and the actions along each dimension of a `Box` in it.
 _TABLE_STEPS, _TABLE_ACTIONS = 15_000, 5
 #: From how many initial states policies are followed, in the simulator itself, to see where they lead.
@@ -151,48 +152,48 @@ def laid(
 def search_in_rounds(
     task: Task, ground: Ground, states: FloatArray, chosen: GridApprentice, budget: int, rng: np.random.Generator
 ) -> tuple[Search, list[Candidate]]:
-    """Return the search of the best round, its grid solved, and the candidates of the others."""
+    """Return the search of the nearest round, its grid solved, and the candidates of the others.
+
+    What the others cost is counted with the one that is returned.
+    """
     seed = int(rng.integers(2**63))  # all rounds are judged from the same states
-    n_rounds = _n_rounds(chosen)
-    best: Search | None = None
-    visited, n_steps, repeat = ground.visited, 0, None
-    found: list[Candidate] = []
-    longest = longest_rollout(task)
-    bar = tqdm(range(n_rounds), unit=" rounds", delay=1, disable=None, leave=False)
+    n_rounds = _n_rounds(chosen, budget)
+    max_calls = max(1, budget * 5 // 6 // n_rounds)
+    searches: list[Search] = []
+    longest, n_followed, repeat = longest_rollout(task), 0, None
+    bar = tqdm(range(1, n_rounds + 1), unit=" rounds", delay=1, disable=None, leave=False)
     bar.set_description(f"at most {most_steps(task, chosen):,} steps of the simulator, one after the other")
-    for _ in bar:
+    for k in bar:
         table = _table(ground, task.simulator, chosen, rng)
         model = laid(replace(ground, simulator=table), chosen, task.discount, rng, repeat)
         search = Search(
-            *(task, model, states, ground.states_of, budget, np.random.default_rng(seed)),
+            *(task, model, states, ground.states_of, np.random.default_rng(seed)),
             looks_ahead=not chosen.savable,
             effort=ground.effort,
         )
-        search.solve_grid()
-        n_steps += search.n_steps
-        found += search.candidates
-        better = best is None or search.nearest.distance < best.nearest.distance
-        if better:
-            best = search
+        search.solve_grid(max_calls)
+        searches.append(search)
+        if k < n_rounds:
             led = followed(task.simulator, search.nearest.policy, search.starts.others[:_N_FOLLOWED], longest, rng)
-            n_steps += len(led) - _N_FOLLOWED
-            ground = replace(ground, visited=np.concatenate([visited, led]))
-        assert best is not None
-        repeat = chosen.repeat or min((1 + better) * best.model.repeat, _LONGEST_REPEAT)
-    assert best is not None
-    best.n_steps = n_steps
-    return best, [each for each in found if each not in best.candidates]
+            n_followed += len(led) - _N_FOLLOWED
+            ground = replace(ground, visited=np.concatenate([ground.visited, led]))
+            repeat = chosen.repeat or (k + 1) * searches[0].model.repeat
+    best = min(searches, key=lambda each: each.nearest.distance)
+    best.n_steps = sum(each.n_steps for each in searches) + n_followed
+    best.n_planner_calls = sum(each.n_planner_calls for each in searches)
+    return best, [candidate for each in searches if each is not best for candidate in each.candidates]
 
 
 def most_steps(task: Task, chosen: GridApprentice) -> int:
     """Return how many steps of the simulator are taken at most for a table, and to judge what is learned with it."""
     fresh = 2 * FEW.n_fresh * task.criterion.steps(FEW.tail)
     a_round = _TABLE_STEPS + TabulatedSimulator.n_tried + _N_FOLLOWED * longest_rollout(task)
-    return _n_rounds(chosen) * a_round + MOST_FINALISTS * FEW.n_starts * longest_rollout(task) + fresh
+    return _N_ROUNDS * a_round + MOST_FINALISTS * FEW.n_starts * longest_rollout(task) + fresh
 
 
-def _n_rounds(chosen: GridApprentice) -> int:
-    return 1 if chosen.grid is not None and chosen.repeat is not None else _N_ROUNDS
+def _n_rounds(chosen: GridApprentice, budget: int) -> int:
+    """Return one round if nothing changes from one to the next, and else no more than there are planner calls for."""
+    return 1 if chosen.grid is not None and chosen.repeat is not None else min(_N_ROUNDS, budget)
 
 
 def _grid(ground: Ground, chosen: GridApprentice, n_points: int) -> Grid:

@@ -86,6 +86,7 @@ class Candidate:
     distance: float
     weights: FloatArray
     values: FloatArray | None
+    value_on_grid: float
 
 
 class Search:
@@ -97,7 +98,6 @@ class Search:
         model: GridModel,
         states: FloatArray,
         states_of: StatesOf,
-        budget: int,
         rng: np.random.Generator,
         *,
         looks_ahead: bool,
@@ -105,7 +105,7 @@ class Search:
     ) -> None:
         self._looks_ahead = looks_ahead and model.deterministic
         self._task, self.model, self._states, self._states_of = task, model, states, states_of
-        self._budget, self._seed = budget, int(rng.integers(2**63))
+        self._seed = int(rng.integers(2**63))
         self.starts = Starts.chosen(task, states, rng)
         self._demonstrated = task.expert_features("rescale").values
         self._effort = effort
@@ -120,8 +120,8 @@ class Search:
         self.random_distance = self._judge(UniformPolicy(task.simulator.action_space))[1]
         self.value_on_grid = float("nan")
 
-    def solve_grid(self) -> None:
-        """Solve the finite model, and judge its policy in the simulator."""
+    def solve_grid(self, max_calls: int) -> None:
+        """Solve the finite model with at most so many planner calls, and judge its policy in the simulator."""
         task, model = self._task, self.model
         costs = TableCosts(self._table, model.n_actions, task.costs.weights)
         target = model.spread_costs(task.costs, self._states, task.demonstrations.actions, self.starts.step_weights)
@@ -130,7 +130,7 @@ class Search:
             costs,
             np.clip(target, -1.0, 1.0),
             tolerance=_TOLERANCE,
-            max_planner_calls=max(1, self._budget * 5 // 6),
+            max_planner_calls=max_calls,
         )
         self.n_planner_calls = solution.n_planner_calls
         self.value_on_grid = solution.apprentice_value
@@ -138,13 +138,12 @@ class Search:
         for mode in ("vote", "lookahead", "draw"):
             self._consider(mode, solution.policy, weights, solution.values)
 
-    def mend(self) -> None:
+    def mend(self, max_calls: int) -> None:
         """While no candidate is near enough, plan on the grid for the cost that tells them most from the expert."""
-        left = self._budget - self.n_planner_calls
         values = self.candidates[0].values
         n_judged = len(self.candidates)
-        with tqdm(total=min(left, self._budget // 6), unit=" cuts", delay=1, disable=None, leave=False) as bar:
-            for _ in range(min(left, self._budget // 6)):
+        with tqdm(total=max_calls, unit=" cuts", delay=1, disable=None, leave=False) as bar:
+            for _ in range(max_calls):
                 distances = [candidate.distance for candidate in self.candidates]
                 near = min(distances)
                 weights = self._master.next_weights()
@@ -170,7 +169,20 @@ class Search:
         policy = self._policy(mode, table, weights, values)
         expected, distance = self._judge(policy)
         self._master.add(weights, expected - self.starts.expert)
-        self.candidates.append(Candidate(mode, policy, self.model, expected, distance, weights, values))
+        self._add(mode, policy, expected, distance, weights, values)
+
+    def _add(
+        self,
+        mode: Mode,
+        policy: Policy,
+        expected: FloatArray,
+        distance: float,
+        weights: FloatArray,
+        values: FloatArray | None,
+    ) -> None:
+        self.candidates.append(
+            Candidate(mode, policy, self.model, expected, distance, weights, values, self.value_on_grid)
+        )
 
     def _policy(self, mode: Mode, table: FloatArray, weights: FloatArray, values: FloatArray) -> Policy:
         model = self.model
@@ -189,9 +201,7 @@ class Search:
         expected = shares / shares.sum() @ np.array([part.expected for part in parts])
         policy = MixturePolicy([part.policy for part in parts], shares / shares.sum())
         weights = self._master.best_weights
-        self.candidates.append(
-            Candidate("mixture", policy, self.model, expected, self._distance(expected), weights, None)
-        )
+        self._add("mixture", policy, expected, self._distance(expected), weights, None)
 
     @property
     def nearest(self) -> Candidate:
@@ -199,8 +209,13 @@ class Search:
         return min(self.candidates, key=lambda each: each.distance)
 
     def best(self) -> Candidate:
-        """Return the simplest of those that are about as near as the nearest."""
+        """Return the simplest of those that are about as near as the nearest.
+
+        The nearest of each grid comes first, lest one whose table is wrong crowds out the others.
+        """
         ordered = sorted(self.candidates, key=lambda each: each.distance)
+        nearest = {id(each.model): each for each in reversed(ordered)}
+        ordered.sort(key=lambda each: (nearest[id(each.model)] is not each, each.distance))
         far = ordered[0].distance + max(_MARGIN, (_FINALIST - 1) * abs(ordered[0].distance))
         finalists = [self._judged_again(each) for each in ordered[:MOST_FINALISTS] if each.distance <= far]
         least = min(each.distance for each in finalists)

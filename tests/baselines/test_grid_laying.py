@@ -1,11 +1,14 @@
 """The learner `grid` where steps are taken one after the other: few of them, the same bits, and what it says of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from simulators import CoupledTanks, Line, OneByOne, fill, to_the_right
 
 import lfd_gym as lfd
-from lfd_gym.baselines import grid_laying, make_learner
+from lfd_gym.baselines import grid_laying, grid_search, make_learner
+from lfd_gym.model.mdp import FiniteMDP
 
 
 def tanks_task(simulator):
@@ -44,30 +47,67 @@ def test_the_same_seed_gives_the_same_bits():
     np.testing.assert_array_equal(one.cost_weights, two.cost_weights)
 
 
-@pytest.mark.filterwarnings("ignore:.*initial states are far")
-def test_actions_are_held_for_longer_round_by_round_and_the_nearest_round_counts(monkeypatch):
-    rounds = []
-    solve = grid_laying.Search.solve_grid
+@pytest.fixture
+def rounds(monkeypatch):
+    """The searches of the rounds, as they are solved."""
+    found, solve = [], grid_laying.Search.solve_grid
 
-    def spy(search):
-        solve(search)
-        rounds.append((search.model.repeat, search.nearest.distance, search.model.grid))
+    def spy(search, max_calls):
+        solve(search, max_calls)
+        found.append(search)
 
     monkeypatch.setattr(grid_laying.Search, "solve_grid", spy)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:.*initial states are far")
+def test_actions_are_held_for_longer_in_each_round_whatever_comes_of_it(rounds):
     facts = learn(tanks_task(OneByOne(CoupledTanks()))).facts
-    repeats, distances, grids = zip(*rounds, strict=True)
-    assert len(rounds) == grid_laying._N_ROUNDS
-    assert repeats[1] == 2 * repeats[0]
-    assert repeats[2] == (1 + (distances[1] < distances[0])) * repeats[int(np.argmin(distances[:2]))]
-    assert facts["repeat"] in repeats
-    assert grids[1] != grids[0]  # laid again over what the policy visits
-    rounds.clear()
+    first = rounds[0].model.repeat
+    assert [each.model.repeat for each in rounds] == [first, 2 * first, 3 * first, 4 * first]
+    assert facts["n_candidates"] >= 4 * 3  # three modes of each
+    assert len({repr(each.model.grid.axes) for each in rounds}) == 4  # laid again over what the policy visits
+
+
+@pytest.mark.filterwarnings("ignore:.*initial states are far")
+def test_what_is_given_stays_as_it_is_in_all_rounds(rounds):
     assert learn(tanks_task(OneByOne(CoupledTanks())), repeat=3).facts["repeat"] == 3
-    assert {repeat for repeat, _, _ in rounds} == {3}
+    assert [each.model.repeat for each in rounds] == [3] * 4
     rounds.clear()
     given = lfd.Grid([np.linspace(0, 2, 9)] * 2)
     learn(tanks_task(OneByOne(CoupledTanks())), repeat=2, grid=given)
-    assert [grid for _, _, grid in rounds] == [given]
+    assert [each.model.grid for each in rounds] == [given]
+
+
+@pytest.mark.filterwarnings("ignore:.*initial states are far")
+@pytest.mark.parametrize("budget", [1, 3, 10, 24])
+def test_the_budget_is_that_of_all_rounds_together(monkeypatch, budget):
+    plan, calls = FiniteMDP.plan, []
+
+    def spy(*arguments, **settings):
+        calls.append(arguments)
+        return plan(*arguments, **settings)
+
+    monkeypatch.setattr(FiniteMDP, "plan", spy)
+    assert learn(tanks_task(OneByOne(CoupledTanks())), budget=budget).facts["n_planner_calls"] == len(calls) <= budget
+
+
+@pytest.mark.filterwarnings("ignore:.*initial states are far")
+def test_each_round_is_judged_in_the_simulator_and_what_is_told_is_of_the_one_taken(monkeypatch, rounds):
+    judge, judged = grid_laying.Search._judged_again, []
+
+    def only_the_third_will_do(search, candidate):
+        judged.append(candidate.model)
+        distance = float(candidate.model is not rounds[2].model)
+        return replace(judge(search, candidate), distance=distance)
+
+    monkeypatch.setattr(grid_laying.Search, "_judged_again", only_the_third_will_do)
+    monkeypatch.setattr(grid_search, "_FINALIST", 100.0)
+    facts = learn(tanks_task(OneByOne(CoupledTanks()))).facts
+    assert {id(each) for each in judged} == {id(each.model) for each in rounds}
+    assert facts["repeat"] == rounds[2].model.repeat
+    assert facts["apprentice_value_on_grid"] == rounds[2].value_on_grid
+    assert len({each.value_on_grid for each in rounds}) == 4
 
 
 @pytest.mark.filterwarnings("ignore:.*initial states are far")
