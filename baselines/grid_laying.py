@@ -12,8 +12,8 @@ grid is laid in rounds:
    2r steps; then for 3r, and for 4r.
 
 A grid blurs steps that are small beside its cells, and those of an expert who stands still are, whatever random play
-does: how long actions have to be held is seen by trying. The table of one round cannot tell it from another's, so the
-nearest policies of each are judged in the simulator.
+does: how long actions have to be held is seen by trying. Tables are wrong by different amounts, and cannot tell which
+round did best: the nearest policy of each is judged in the simulator too.
 """
 
 from __future__ import annotations
@@ -159,10 +159,11 @@ def search_in_rounds(
     seed = int(rng.integers(2**63))  # all rounds are judged from the same states
     n_rounds = _n_rounds(chosen, budget)
     max_calls = max(1, budget * 5 // 6 // n_rounds)
-    searches: list[Search] = []
-    longest, n_followed, repeat = longest_rollout(task), 0, None
+    best: Search | None = None  # of the others no more than the candidates is kept: costs on a grid are large
+    found: list[Candidate] = []
+    repeat, n_steps, n_calls = chosen.repeat, 0, 0
     bar = tqdm(range(1, n_rounds + 1), unit=" rounds", delay=1, disable=None, leave=False)
-    bar.set_description(f"at most {most_steps(task, chosen):,} steps of the simulator, one after the other")
+    bar.set_description(f"at most {most_steps(task, n_rounds):,} steps of the simulator, one after the other")
     for k in bar:
         table = _table(ground, task.simulator, chosen, rng)
         model = laid(replace(ground, simulator=table), chosen, task.discount, rng, repeat)
@@ -172,23 +173,27 @@ def search_in_rounds(
             effort=ground.effort,
         )
         search.solve_grid(max_calls)
-        searches.append(search)
+        found += search.candidates
+        n_steps += search.n_steps
+        n_calls += search.n_planner_calls
+        if best is None or search.nearest.distance < best.nearest.distance:
+            best = search
         if k < n_rounds:
-            led = followed(task.simulator, search.nearest.policy, search.starts.others[:_N_FOLLOWED], longest, rng)
-            n_followed += len(led) - _N_FOLLOWED
+            begun = search.starts.others[:_N_FOLLOWED]
+            led = followed(task.simulator, search.nearest.policy, begun, longest_rollout(task), rng)
+            n_steps += len(led) - len(begun)
             ground = replace(ground, visited=np.concatenate([ground.visited, led]))
-            repeat = chosen.repeat or (k + 1) * searches[0].model.repeat
-    best = min(searches, key=lambda each: each.nearest.distance)
-    best.n_steps = sum(each.n_steps for each in searches) + n_followed
-    best.n_planner_calls = sum(each.n_planner_calls for each in searches)
-    return best, [candidate for each in searches if each is not best for candidate in each.candidates]
+            repeat = chosen.repeat or model.repeat // k * (k + 1)
+    assert best is not None
+    best.n_steps, best.n_planner_calls = n_steps, n_calls
+    return best, [each for each in found if each not in best.candidates]
 
 
-def most_steps(task: Task, chosen: GridApprentice) -> int:
-    """Return how many steps of the simulator are taken at most for a table, and to judge what is learned with it."""
+def most_steps(task: Task, n_rounds: int = _N_ROUNDS) -> int:
+    """Return how many steps of the simulator are taken at most for tables, and to judge what is learned with them."""
     fresh = 2 * FEW.n_fresh * task.criterion.steps(FEW.tail)
     a_round = _TABLE_STEPS + TabulatedSimulator.n_tried + _N_FOLLOWED * longest_rollout(task)
-    return _N_ROUNDS * a_round + MOST_FINALISTS * FEW.n_starts * longest_rollout(task) + fresh
+    return n_rounds * a_round + MOST_FINALISTS * FEW.n_starts * longest_rollout(task) + fresh
 
 
 def _n_rounds(chosen: GridApprentice, budget: int) -> int:

@@ -31,7 +31,7 @@ def test_steps_that_are_dear_are_few_and_the_policy_is_as_near():
     simulator = OneByOne(CoupledTanks())
     found = learn(tanks_task(simulator))
     direct = learn(tanks_task(CoupledTanks()), n_points=15)
-    most = grid_laying.most_steps(tanks_task(simulator), make_learner("grid"))
+    most = grid_laying.most_steps(tanks_task(simulator))
     assert found.facts["table_steps"] == 20**2 * 5 + 500
     assert found.facts["table_error"] < 0.1
     assert "15 x 15" in found.facts["grid"]
