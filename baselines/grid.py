@@ -11,36 +11,36 @@
    of the policies on the way (*mixture*) is a candidate too if all of them are far.
 5. The nearest are judged again, now as much by where the task starts as by where the demonstrations do. Of those
    about as near as the nearest, the simplest is taken, and measured once more on rollouts it was not chosen by.
+
+Where the simulator steps one pair after the other, 2. to 4. are done with a table of some thousand of its steps, see
+`grid_laying`, and those of 5. are fewer.
 """
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
-from lfd_gym.baselines.grid_search import Search, rescaled
+from lfd_gym.baselines.grid_laying import laid, search_in_rounds, surveyed
+from lfd_gym.baselines.grid_search import Candidate, Effort, Search, rescaled
 from lfd_gym.baselines.grid_starts import demonstrated_states
 from lfd_gym.baselines.learner import Learner, LearningResult
 from lfd_gym.demonstrations.estimation import CostEstimate
 from lfd_gym.demonstrations.rollout_costs import sampled_costs
-from lfd_gym.grids.actions import ActionGrid
-from lfd_gym.grids.choice import GridSize, choose_grid, choose_repeat, grid_problem
+from lfd_gym.grids.choice import grid_problem
 from lfd_gym.grids.grid import Grid
-from lfd_gym.grids.grid_model import DRAWS_OF_NOISE, GridModel, gives_the_same_twice
 from lfd_gym.grids.policies import StatesOf
-from lfd_gym.grids.readings import StateReading
-from lfd_gym.grids.surroundings import surroundings
 from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.resources import Resources
 from lfd_gym.task import Access, Task
 from lfd_gym.validation import FloatArray, LfdGymWarning
 
-#: Fresh rollouts, how much of the discounted weight they leave out, and how many steps they have at most.
-_N_FRESH, _FRESH_TAIL, _LONGEST_FRESH = 200, 1e-3, 10_000
+#: How many steps fresh rollouts have at most.
+_LONGEST_FRESH = 10_000
 #: An initial state is far from a demonstrated one if they differ by more than this share of the box along some axis.
 _FAR = 0.1
 #: Of initial states that are far, and of the discounted weight that was not demonstrated: more is worth a warning.
@@ -105,15 +105,23 @@ class GridApprentice(Learner):
         if refused:
             raise ValueError(f"grid cannot learn this task: {refused}")
         states = demonstrated_states(task)
-        model, states_of = self._model(task, states, rng)
-        search = Search(
-            task, model, states, states_of, budget, rng, looks_ahead=model.deterministic and not self.savable
-        )
-        search.solve_grid()
-        search.mend()
+        ground = surveyed(task, states, self, rng)
+        others: list[Candidate] = []
+        if ground.in_rounds:
+            search, others = search_in_rounds(task, ground, states, self, budget, rng)
+        else:
+            model = laid(ground, self, task.discount, rng)
+            search = Search(
+                task, model, states, ground.states_of, rng, looks_ahead=not self.savable, effort=ground.effort
+            )
+            search.solve_grid(max(1, budget * 5 // 6))
+        search.mend(min(budget - search.n_planner_calls, budget // 6))
+        search.candidates += others
         best = search.best()
+        model = best.model
         fresh, of_random = (
-            _fresh(task, policy, rng) for policy in (best.policy, UniformPolicy(task.simulator.action_space))
+            _fresh(task, policy, ground.effort, rng)
+            for policy in (best.policy, UniformPolicy(task.simulator.action_space))
         )
         facts = {
             "mode": best.mode,
@@ -126,74 +134,15 @@ class GridApprentice(Learner):
             "repeat": model.repeat,
             "share_outside": model.share_outside,
             "deterministic": model.deterministic,
-            "apprentice_value_on_grid": search.value_on_grid,
+            "apprentice_value_on_grid": best.value_on_grid,
             "n_planner_calls": search.n_planner_calls,
             "n_candidates": len(search.candidates),
+            **ground.facts(model),
             **_warned(task, model.grid, states, search.starts.others),
         }
-        steps = model.n_steps + search.n_steps + fresh.n_steps + of_random.n_steps
-        values = GridValues(model.grid, best.values, states_of) if best.values is not None else None
+        steps = search.n_steps + fresh.n_steps + of_random.n_steps
+        values = GridValues(model.grid, best.values, ground.states_of) if best.values is not None else None
         return LearningResult(best.policy, best.weights, values, Resources(oracle_calls=steps), facts)
-
-    def _model(self, task: Task, states: FloatArray, rng: np.random.Generator) -> tuple[GridModel, StatesOf]:
-        simulator, n_costs, n_dimensions = task.simulator, task.expert_features().values.size, states.shape[1]
-        actions = ActionGrid(simulator.action_space, self.n_actions)
-        self._check_axes(states)
-        size = GridSize(
-            n_dimensions,
-            len(actions),
-            n_costs,
-            self.memory,
-            interpolation=None if self.grid is None else self.grid.interpolation,
-        )
-        self._n_points(size)  # refused before anything is simulated
-        visited, _ = surroundings(simulator, states, rng)
-        deterministic = all(gives_the_same_twice(simulator, some, actions, rng) for some in (states, visited))
-        if not deterministic:
-            size = replace(size, n_draws=DRAWS_OF_NOISE)
-        n_points = self._n_points(size)
-        reading = StateReading.found(simulator, visited)
-        grid = self.grid
-        if grid is None:
-            read = () if reading is None else tuple(np.flatnonzero(reading.cosines >= 0).tolist())
-            grid = choose_grid(visited, n_points, angles=read + tuple(self.angles), space=simulator.state_space)
-        repeat = choose_repeat(simulator, grid, visited, actions, rng) if self.repeat is None else self.repeat
-        model = GridModel(
-            simulator,
-            grid,
-            discount=task.discount,
-            rng=rng,
-            actions=actions,
-            repeat=repeat,
-            deterministic=deterministic,
-        )
-        return model, reading or simulator.states_of  # type: ignore[attr-defined]
-
-    def _n_points(self, size: GridSize) -> int:
-        """Return how many points an axis has, once it is known that all of them fit."""
-        if self.grid is None:
-            return size.points_along(self.n_points)
-        size.check(" x ".join(map(str, self.grid.shape)), self.grid.n_points)
-        return max(self.grid.shape)
-
-    def _check_axes(self, states: FloatArray) -> None:
-        """Refuse a grid and angles that do not fit the states."""
-        n_dimensions = states.shape[1]
-        unknown = [j for j in self.angles if not 0 <= j < n_dimensions]
-        if unknown:
-            raise ValueError(
-                f"angles must be entries of the state, 0 to {n_dimensions - 1}, got {', '.join(map(str, unknown))}"
-            )
-        if self.grid is None:
-            return
-        if self.grid.n_dimensions != n_dimensions:
-            raise ValueError(f"grid must have the {n_dimensions} axes of the states, got {self.grid}")
-        outside = ~self.grid.inside(states)
-        if outside.any():
-            raise ValueError(
-                f"grid must hold the demonstrated states, but {outside.sum()} of {outside.size} lie outside, such as "
-                f"{states[outside][0]}; it spans {self.grid.bounds[0]} to {self.grid.bounds[1]}"
-            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,15 +159,15 @@ class GridValues:
         return np.asarray((self.values[corners] * weights).sum(axis=1))
 
 
-def _fresh(task: Task, policy: Policy, rng: np.random.Generator) -> CostEstimate:
+def _fresh(task: Task, policy: Policy, effort: Effort, rng: np.random.Generator) -> CostEstimate:
     longest = max(_LONGEST_FRESH, int(task.demonstrations.lengths.max()))
     return sampled_costs(
         policy,
         task.simulator,
         task.costs,
         task.criterion,
-        n_rollouts=_N_FRESH,
-        horizon=min(task.criterion.steps(_FRESH_TAIL), longest),
+        n_rollouts=effort.n_fresh,
+        horizon=min(task.criterion.steps(effort.tail), longest),
         rng=rng,
     )
 

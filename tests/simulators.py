@@ -8,6 +8,8 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
+from lfd_gym.envs.simulator import SimulatorModel
+
 
 class Simulator(gym.Env):
     """An environment that plays its own generative model; absorbing states are rows of NaN."""
@@ -139,3 +141,28 @@ def fill(observations):
     """Pump what flows out at the wanted level, more if there is less."""
     first, second = observations.T
     return np.clip(0.25 + (1 - second) + 0.2 * (1.7 - first), 0.0, 1.0)[:, None]
+
+
+class OneByOne(SimulatorModel):
+    """The generative model of one of these that steps its environment for each pair, as those of MuJoCo do."""
+
+    def __init__(self, env):
+        super().__init__(env, env.state_space, ends=not getattr(env, "never_ends", False))
+        self.states_of = env.states_of
+        self.n_steps = 0
+
+    def _initial_state(self):
+        self.env.reset()
+        return self.env.state
+
+    def _next_state(self, state, action):
+        return self._rewarded_next_state(state, action)[0]
+
+    def _rewarded_next_state(self, state, action):
+        self.n_steps += 1
+        self.env.state = state
+        _, reward, ended, _, _ = self.env.step(action)
+        return (None if ended else self.env.state), reward
+
+    def _observation(self, state):
+        return self.env.observe(state[None])[0]

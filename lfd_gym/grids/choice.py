@@ -43,7 +43,7 @@ def grid_problem(simulator: GenerativeModel) -> str:
     if refused:
         return refused
     n_dimensions = space.shape[0]
-    if _points_along(n_dimensions) < _FEWEST_ALONG:
+    if points_within(_MOST_STATES, n_dimensions) < _FEWEST_ALONG:
         return (
             f"{n_dimensions} dimensions at {_FEWEST_ALONG} points are {_FEWEST_ALONG**n_dimensions:,} states x "
             f"{len(ActionGrid(simulator.action_space))} actions, more than the {_MOST_STATES:,} states that are chosen "
@@ -66,6 +66,8 @@ class GridSize:
         How often each pair is drawn.
     interpolation
         If not given, that of `default_interpolation`.
+    n_states
+        How many points are chosen at most, if their number is not given.
     """
 
     n_dimensions: int
@@ -74,6 +76,7 @@ class GridSize:
     memory: float
     n_draws: int = 1
     interpolation: Interpolation | None = None
+    n_states: int = _MOST_STATES
 
     @property
     def bytes_for_each(self) -> float:
@@ -96,13 +99,14 @@ class GridSize:
         """Return how many points each axis has, ``n_points`` if given, and refuse what does not fit."""
         if n_points is None:
             fitting = math.floor(math.pow(self.memory / self.bytes_for_each, 1 / self.n_dimensions))
-            n_points = max(min(_points_along(self.n_dimensions), fitting), _FEWEST_ALONG)
+            n_points = max(min(points_within(self.n_states, self.n_dimensions), fitting), _FEWEST_ALONG)
         self.check(str(n_points), n_points**self.n_dimensions)
         return n_points
 
 
-def _points_along(n_dimensions: int) -> int:
-    return min(_MOST_ALONG, math.floor(math.pow(_MOST_STATES, 1 / n_dimensions)))
+def points_within(n_states: int, n_dimensions: int) -> int:
+    """Return how many points an axis has of a grid with at most ``n_states``; at least two."""
+    return max(2, min(_MOST_ALONG, math.floor(math.pow(n_states, 1 / n_dimensions))))
 
 
 def choose_grid(

@@ -24,10 +24,10 @@ from tqdm import tqdm
 
 from lfd_gym.arguments import checked
 from lfd_gym.costs.costs import Costs
-from lfd_gym.envs.classic_control import ClassicControlModel
 from lfd_gym.envs.processes import sample_next_in_processes
 from lfd_gym.grids.actions import ActionGrid
 from lfd_gym.grids.grid import Grid
+from lfd_gym.grids.stepping import steps_in_compiled_code
 from lfd_gym.model.generative_model import GenerativeModel, check_generator
 from lfd_gym.model.mdp import FiniteMDP
 from lfd_gym.validation import FloatArray, discount_factor
@@ -187,7 +187,7 @@ class GridModel:
     ) -> tuple[FloatArray, FloatArray]:
         """Take one step from each state, and check where it leads; return the rewards too, zero if not asked for."""
         source: Any = self.simulator if self.reward_cost is None else _RewardsBeside(self.simulator)
-        compiled = isinstance(self.simulator, ClassicControlModel)
+        compiled = steps_in_compiled_code(self.simulator)
         draw = source.sample_next if compiled else partial(sample_next_in_processes, source)
         drawn = np.asarray(draw(states, actions, rng), dtype=np.float64)
         following, rewards = drawn[:, : self.grid.n_dimensions], drawn[:, self.grid.n_dimensions :].sum(axis=1)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lfd_gym.model.generative_model import GenerativeModel
+from lfd_gym.policies.policy import Policy
 from lfd_gym.policies.tables import UniformPolicy
 from lfd_gym.validation import FloatArray
 
@@ -48,6 +49,20 @@ def surroundings(
     if wrong.any():
         raise ValueError(f"simulator must lead to finite states, random play led to {found[wrong][0]}")
     return found, random.sample(found, rng)
+
+
+def followed(
+    simulator: GenerativeModel, policy: Policy, states: FloatArray, n_steps: int, rng: np.random.Generator
+) -> FloatArray:
+    """Return (n, d) states that a policy visits from ``states`` on."""
+    visited = [states]
+    for _ in range(n_steps):
+        states = np.asarray(simulator.sample_next(states, policy.sample(simulator.observe(states), rng), rng))
+        states = states[~simulator.is_absorbing(states)]
+        visited.append(states)
+        if not len(states):
+            break
+    return np.concatenate(visited)
 
 
 def has_surroundings(simulator: GenerativeModel | None) -> bool:

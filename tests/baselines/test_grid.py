@@ -93,7 +93,7 @@ def test_rollouts_mend_what_a_coarse_grid_does_wrong(n_points, monkeypatch):
     demos = lfd.collect(tanks, fill, 5, 60, rng=np.random.default_rng(0))
     task = lfd.Task(tanks, demos, discount=0.95)
     mended = learn(task, n_points=n_points, budget=60).facts
-    monkeypatch.setattr("lfd_gym.baselines.grid_search.Search.mend", lambda search: None)
+    monkeypatch.setattr("lfd_gym.baselines.grid_search.Search.mend", lambda search, max_calls: None)
     first = learn(task, n_points=n_points, budget=60).facts
     assert first["n_candidates"] == 3  # of the grid alone
     assert mended["n_candidates"] > 3
