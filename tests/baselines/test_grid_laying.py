@@ -112,8 +112,11 @@ def test_each_round_is_judged_in_the_simulator_and_what_is_told_is_of_the_one_ta
 
 @pytest.mark.filterwarnings("ignore:.*initial states are far")
 def test_a_policy_of_the_table_can_be_kept_if_asked_for(tmp_path):
-    result = learn(tanks_task(OneByOne(CoupledTanks())), savable=True)
-    lfd.save_policy(result.policy, tmp_path / "policy.npz")
+    task = tanks_task(OneByOne(CoupledTanks()))
+    policy = learn(task, savable=True).policy
+    lfd.save_policy(policy, tmp_path / "policy.npz")
+    seen = task.demonstrations.acted_on
+    np.testing.assert_array_equal(lfd.load_policy(tmp_path / "policy.npz").greedy(seen), policy.greedy(seen))
 
 
 def test_noise_that_is_dear_is_drawn_from_fewer_points(monkeypatch):
